@@ -1,0 +1,113 @@
+"""SchedulerConfig: the knobs of one scheduler, frozen and validated."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, Self
+
+import numpy as np
+
+from vecsched.errors import ConfigError, did_you_mean
+from vecsched.policies import parse_policy
+
+# A new discipline is one file in `vecsched/disciplines` and one row here.
+DISCIPLINES = {
+    "strict": "whole prefill chunks, KV reserved at admission (the textbook scheduler)",
+    "static": "static batching: a batch runs until its last member ends",
+}
+
+_POSITIVE = ("max_batch_size", "max_num_batched_tokens", "prefill_chunk_size", "block_size")
+_POSITIVE_OR_NONE = ("kv_blocks", "max_prefill_tokens", "max_tokens")
+_SECONDS_OR_NONE = ("max_wait_s", "timeout_s")
+_LARGEST = 2**31 - 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class SchedulerConfig:
+    """One setting of every knob.
+
+    Attributes:
+        discipline: how batches are formed over time; a key of `DISCIPLINES`.
+        policy: order of the waiting queue, "name" or "name(parameter)"; see `vecsched.policies`.
+        max_batch_size: slots: requests in a batch at once.
+        max_num_batched_tokens: tokens one iteration may schedule.
+        prefill_chunk_size: prompt tokens one request may compute in one iteration.
+        kv_blocks: KV-cache capacity in blocks; None: it never binds.
+        block_size: tokens a KV block holds.
+        max_tokens: reserve KV for prompt + max_tokens, as an engine must that does not know how
+            long an output will be; None: for prompt + output. Requests with a longer output fail.
+        max_prefill_tokens: prompt tokens one iteration may schedule in all; None: no such bound.
+        max_wait_s: a request that has waited so long goes to the head of the queue, oldest first.
+        timeout_s: a request unfinished so long after its arrival ends as timed_out.
+        lookahead: blocked requests that admission may pass over; 0: the head is never skipped.
+
+    Raises:
+        ConfigError: naming the field, the value and what would be right.
+    """
+
+    discipline: str = "strict"
+    policy: str = "fcfs"
+    max_batch_size: int = 256
+    max_num_batched_tokens: int = 2048
+    prefill_chunk_size: int = 512
+    kv_blocks: int | None = None
+    block_size: int = 16
+    max_tokens: int | None = None
+    max_prefill_tokens: int | None = None
+    max_wait_s: float | None = None
+    timeout_s: float | None = None
+    lookahead: int = 0
+
+    def __post_init__(self) -> None:
+        if self.discipline not in DISCIPLINES:
+            raise ConfigError(
+                f"unknown discipline {self.discipline!r}; "
+                f"{did_you_mean(str(self.discipline), DISCIPLINES)}"
+            )
+        parse_policy(self.policy)
+        for name in _POSITIVE:
+            self._set_whole_number(name, least=1)
+        self._set_whole_number("lookahead", least=0)
+        for name in _POSITIVE_OR_NONE:
+            if getattr(self, name) is not None:
+                self._set_whole_number(name, least=1)
+        for name in _SECONDS_OR_NONE:
+            if getattr(self, name) is not None:
+                self._set_seconds(name)
+
+    @classmethod
+    def from_mapping(cls, values: Mapping[str, Any]) -> Self:
+        """Build a configuration from a file's mapping.
+
+        Raises:
+            ConfigError: a key is no field (with the nearest one), or a value is impossible.
+        """
+        known = [field.name for field in fields(cls)]
+        for name in values:
+            if name not in known:
+                raise ConfigError(f"unknown field {name!r}; {did_you_mean(str(name), known)}")
+        return cls(**values)
+
+    def replace(self, **changes: Any) -> Self:
+        """Return a copy with some fields changed."""
+        return replace(self, **changes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return every field by name, in order."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def _set_whole_number(self, name: str, least: int) -> None:
+        value = getattr(self, name)
+        whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+        if not whole or not least <= value <= _LARGEST:
+            raise ConfigError(
+                f"{name} must be a whole number from {least} to {_LARGEST}, not {value!r}"
+            )
+        object.__setattr__(self, name, int(value))
+
+    def _set_seconds(self, name: str) -> None:
+        value = getattr(self, name)
+        number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+        if not number or not math.isfinite(value) or value < 0:
+            raise ConfigError(f"{name} must be a number of seconds >= 0, not {value!r}")
+        object.__setattr__(self, name, float(value))

@@ -1,0 +1,197 @@
+"""Trace: the requests of a workload, one array a field, validated once and then read-only."""
+
+import importlib
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from os import PathLike
+from typing import Any, Self
+
+import numpy as np
+
+from vecsched.clock import HORIZON_PS, PS_PER_S, fits
+from vecsched.errors import InputError
+
+MAX_TOKENS = 2**31 - 1
+
+# File formats live one package up, in the driver; the one wheel holds both. Looked up by name when
+# a file is read, so that the engine imports nothing from above.
+_READERS = "sweeps.workloads"
+
+_TOKENS = ("prompt_tokens", "output_tokens")
+_OPTIONAL_TIMES = ("deadline_s", "cancel_at_s")
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """Columns of n requests, all of shape (n,), in the order given.
+
+    Arrivals need not be sorted: simulation takes them in time order, ties in row order, and
+    `backward_steps` counts the rows that stood behind a later one. Times are seconds on the trace's
+    own clock; instants that do not exist are NaN. A request with an empty prompt or no output is
+    accepted and ends as `failed` with its reason, so that it stays in every denominator.
+
+    Attributes:
+        arrival_s: float64, finite, >= 0.
+        prompt_tokens, output_tokens: int64, >= 0.
+        kv_blocks: int64, KV blocks to reserve; None: computed from the lengths.
+        priority: int64, smaller is more urgent; None: no priorities.
+        tenant: object, one label a request; None: a single tenant.
+        deadline_s, cancel_at_s: float64 instants, NaN for none; None: no such column.
+        id: object; row numbers where none are given.
+
+    Raises:
+        InputError: naming the row, the field and the value.
+    """
+
+    arrival_s: np.ndarray
+    prompt_tokens: np.ndarray
+    output_tokens: np.ndarray
+    kv_blocks: np.ndarray | None = field(default=None, kw_only=True)
+    priority: np.ndarray | None = field(default=None, kw_only=True)
+    tenant: np.ndarray | None = field(default=None, kw_only=True)
+    deadline_s: np.ndarray | None = field(default=None, kw_only=True)
+    cancel_at_s: np.ndarray | None = field(default=None, kw_only=True)
+    id: np.ndarray = field(default=None, kw_only=True)  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        arrival = _times("arrival_s", self.arrival_s)
+        columns: dict[str, np.ndarray | None] = {"arrival_s": arrival}
+        columns |= {name: _counts(name, getattr(self, name)) for name in _TOKENS}
+        columns |= {name: _instants(name, getattr(self, name)) for name in _OPTIONAL_TIMES}
+        columns["kv_blocks"] = None if self.kv_blocks is None else _counts("kv_blocks", self.kv_blocks)
+        columns["priority"] = None if self.priority is None else _integers("priority", self.priority)
+        columns["tenant"] = None if self.tenant is None else _labels("tenant", self.tenant)
+        columns["id"] = _labels("id", np.arange(len(arrival)) if self.id is None else self.id)
+        for name, column in columns.items():
+            if column is not None and len(column) != len(arrival):
+                raise InputError(
+                    f"has {len(column)} rows, but arrival_s has {len(arrival)}",
+                    source="Trace",
+                    field=name,
+                )
+            if column is not None:
+                column.flags.writeable = False
+            object.__setattr__(self, name, column)
+        if len(arrival) == 0:
+            raise InputError("the trace is empty: at least one request is needed", source="Trace")
+
+    def __len__(self) -> int:
+        return len(self.arrival_s)
+
+    @classmethod
+    def read(cls, path: str | PathLike[str], format: str = "auto") -> "Trace":
+        """Read a trace file; `vecsched trace formats` lists the formats.
+
+        Args:
+            path: the file.
+            format: a format's name, or "auto" to recognise it by its columns.
+
+        Raises:
+            InputError: the file cannot be read, naming file, row, field and value.
+        """
+        return importlib.import_module(_READERS).read_trace(path, format)
+
+    def scaled(self, load: float) -> Self:
+        """Return the trace at `load` times its request rate: gaps shrink, their pattern stays.
+
+        Deadlines and cancellations keep their distance from the arrival.
+        """
+        if not (np.isfinite(load) and load > 0):
+            raise InputError("a load factor must be positive", field="load", value=load)
+        if load == 1:
+            return self
+        first = self.arrival_s.min()
+        arrival = first + (self.arrival_s - first) / load
+        moved = {
+            name: arrival + (getattr(self, name) - self.arrival_s)
+            for name in _OPTIONAL_TIMES
+            if getattr(self, name) is not None
+        }
+        return replace(self, arrival_s=arrival, **moved)
+
+    @cached_property
+    def order(self) -> np.ndarray:
+        """Rows in arrival order, ties in row order: int64 (n,)."""
+        return np.argsort(self.arrival_s, kind="stable")
+
+    @cached_property
+    def backward_steps(self) -> int:
+        """How many rows arrive before the row ahead of them."""
+        return int((np.diff(self.arrival_s) < 0).sum())
+
+    @cached_property
+    def memo(self) -> dict[Any, Any]:
+        """Columns derived from this trace by other modules, shared by all runs over it."""
+        return {}
+
+
+def _column(name: str, values: Any) -> np.ndarray:
+    column = np.asarray(values)
+    if column.ndim != 1:
+        raise InputError(f"must be one-dimensional, not {column.ndim}-d", source="Trace", field=name)
+    return column
+
+
+def _reject(bad: np.ndarray, column: np.ndarray, name: str, problem: str) -> None:
+    """Raise about the first row where `bad` is true."""
+    if bad.any():
+        row = int(np.argmax(bad))
+        value = column[row].item() if isinstance(column[row], np.generic) else column[row]
+        raise InputError(problem, source="Trace", row=row, field=name, value=value)
+
+
+def _numbers(name: str, values: Any) -> np.ndarray:
+    column = _column(name, values)
+    if column.dtype.kind in "iuf":
+        return column
+    values = column.tolist()
+    bad = [isinstance(value, bool) or not isinstance(value, int | float) for value in values]
+    _reject(np.array(bad, bool), column, name, "is not a number")
+    return np.array(values, np.float64)
+
+
+def _integers(name: str, values: Any) -> np.ndarray:
+    column = _numbers(name, values)
+    if column.dtype.kind == "f":
+        _reject(~np.isfinite(column), column, name, "must be a whole number, not missing")
+        _reject(column != np.rint(column), column, name, "must be a whole number")
+    return np.array(column, np.int64)
+
+
+def _counts(name: str, values: Any) -> np.ndarray:
+    column = _integers(name, values)
+    _reject(column < 0, column, name, "must not be negative")
+    _reject(column > MAX_TOKENS, column, name, f"must not exceed {MAX_TOKENS}")
+    return column
+
+
+def _times(name: str, values: Any) -> np.ndarray:
+    column = np.array(_numbers(name, values), np.float64)
+    _reject(~np.isfinite(column), column, name, "must be a finite number of seconds")
+    _reject(column < 0, column, name, "must not be negative: count from the start of the trace")
+    limit = HORIZON_PS / PS_PER_S / 86400
+    _reject(
+        ~fits(column),
+        column,
+        name,
+        f"is beyond the clock's {limit:.0f} days: subtract the first arrival",
+    )
+    return column
+
+
+def _instants(name: str, values: Any) -> np.ndarray | None:
+    if values is None:
+        return None
+    if not isinstance(values, np.ndarray):
+        values = [np.nan if value is None else value for value in values]
+    column = np.array(_numbers(name, values), np.float64)
+    _reject(np.isinf(column) | (column < 0), column, name, "must be an instant >= 0, or NaN for none")
+    # An instant beyond the clock never comes: the same as none.
+    return np.where(fits(column), column, np.nan)
+
+
+def _labels(name: str, values: Any) -> np.ndarray:
+    source = _column(name, values)
+    column = np.empty(len(source), object)
+    column[:] = source.tolist()
+    return column
