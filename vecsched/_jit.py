@@ -73,14 +73,37 @@ def is_compiled() -> bool:
 
 
 def kernel(function: Function) -> Function:
-    """Compile `function`: no GIL, cached on disk, strict IEEE arithmetic, one thread.
+    """Compile `function` for use by other kernels."""
+    return _compiled(function, no_cpython_wrapper=True)
 
-    `fastmath` and `parallel` stay off: both may reorder additions, and results are promised to be
-    equal to the last bit on every machine.
+
+def entry_point(function: Function) -> Function:
+    """Compile `function` for calls from Python: one for each discipline and each metric pass.
+
+    The wrapper that unpacks Python arguments is most of the time to compile a small function, so
+    only these have one.
+    """
+    return _compiled(function, no_cpython_wrapper=False)
+
+
+def _compiled(function: Function, no_cpython_wrapper: bool) -> Function:
+    """Compile without the GIL, cached on disk, in strict IEEE arithmetic, on one thread.
+
+    Reordered ("fast") arithmetic and Numba's own threads stay off: both may change the last bit.
+    All arrays belong to the caller, so counting references to them (`_nrt`) is off; with it on,
+    passing a NamedTuple of fifty arrays costs more than the simulation. Hence kernels allocate
+    nothing and return no arrays.
     """
     if not JIT_ENABLED:
         return function
-    compiled = numba.njit(nogil=True, error_model="numpy")(function)
+    compiled = numba.njit(
+        nogil=True,
+        error_model="numpy",
+        forceinline=True,
+        _nrt=False,
+        no_cfunc_wrapper=True,
+        no_cpython_wrapper=no_cpython_wrapper,
+    )(function)
     before, numba_config.CACHE_DIR = numba_config.CACHE_DIR, str(cache_folder())
     try:
         compiled.enable_caching()

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from vecsched._jit import kernel
+from vecsched._jit import entry_point, kernel
 from vecsched.errors import BoundaryError
 from vecsched.requests import (
     ACTIVE,
@@ -162,7 +162,9 @@ def advance_iteration(batch: RequestTable) -> RequestTable:
             than remain, or its phase is unknown.
     """
     if batch.scheduled_tokens is None:
-        raise BoundaryError("the batch has no scheduled_tokens: pass `form_iteration_batch().batch`")
+        raise BoundaryError(
+            "the batch has no scheduled_tokens: pass `form_iteration_batch().batch`"
+        )
     after = batch.take(slice(None))
     status, row = _advance(*_work(after), batch.scheduled_tokens, after.status)
     if status != OK:
@@ -197,7 +199,7 @@ def _demand(phase, prefill, decode, chunk):
     return 1 if decode > 0 else 0
 
 
-@kernel
+@entry_point
 def _demands(phase, prefill, decode, chunk, demand):
     """Fill `demand`; (status, row) of the first request that has none."""
     for row in range(len(phase)):
@@ -209,7 +211,7 @@ def _demands(phase, prefill, decode, chunk, demand):
     return OK, 0
 
 
-@kernel
+@entry_point
 def _admit(phase, prefill, decode, kv_blocks, chunk, free, tokens):
     """Admit from the head while the gates open; spends `free` (slots, KV blocks, tokens) in place.
 
@@ -233,7 +235,7 @@ def _admit(phase, prefill, decode, kv_blocks, chunk, free, tokens):
     return OK, len(phase), NOT_BLOCKED
 
 
-@kernel
+@entry_point
 def _advance(phase, prefill, decode, scheduled, status):
     """Take `scheduled` off `prefill` or `decode`, in place; (status, row) of the first overdraft."""
     for row in range(len(phase)):

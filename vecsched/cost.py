@@ -256,7 +256,8 @@ class CostModel:
     def _expand(self, tokens: int, batch: int) -> CostTables:
         decode, mixed = self.decode, self.mixed
         decode_ps = _ps(decode.fixed_s) + sum(
-            _expand(points, batch) for points in (decode.token_s, decode.sequence_s, decode.decode_s)
+            _expand(points, batch)
+            for points in (decode.token_s, decode.sequence_s, decode.decode_s)
         )
         tables = CostTables(
             decode_ps=decode_ps,
@@ -300,7 +301,9 @@ def _points(values: Any, where: str) -> Points:
         if not isinstance(point, Sequence) or len(point) != 2 or not fits(point[1]):
             raise CostError(f"{where}: {point!r} is not a point [n, seconds]")
         if point[0] != int(point[0]) or point[0] < 0 or (points and point[0] <= points[-1][0]):
-            raise CostError(f"{where}: n must be whole numbers in ascending order, not {point[0]!r}")
+            raise CostError(
+                f"{where}: n must be whole numbers in ascending order, not {point[0]!r}"
+            )
         points.append((int(point[0]), float(point[1])))
     return tuple(points)
 
@@ -318,7 +321,9 @@ def _expand(points: Points, largest: int) -> np.ndarray:
     left = np.clip(np.searchsorted(at, n, side="right") - 1, 0, len(at) - 2)
     width, rise = np.diff(at)[left], np.diff(value)[left]
     if int(np.abs(rise).max()) * (largest + int(width.max())) >= HORIZON_PS:
-        raise CostError(f"a table's step of {np.abs(rise).max() / PS_PER_S} s leaves the clock's range")
+        raise CostError(
+            f"a table's step of {np.abs(rise).max() / PS_PER_S} s leaves the clock's range"
+        )
     # Rounded to the nearest picosecond, halves upwards.
     return value[left] + (2 * rise * (n - at[left]) + width) // (2 * width)
 
@@ -332,4 +337,6 @@ def _check_not_negative(tables: CostTables) -> None:
     for column in columns:
         if (column < 0).any():
             size = int(np.argmax(column < 0))
-            raise CostError(f"an iteration of {size} requests would take {column[size]} ps: negative")
+            raise CostError(
+                f"an iteration of {size} requests would take {column[size]} ps: negative"
+            )

@@ -72,7 +72,9 @@ class RequestTable:
         return cls(
             id=_objects([row["id"] for row in rows]),
             phase=np.array([phase_names.index(row["phase"]) for row in rows], np.int8),
-            status=np.array([_status_code(i, row["status"]) for i, row in enumerate(rows)], np.int8),
+            status=np.array(
+                [_status_code(i, row["status"]) for i, row in enumerate(rows)], np.int8
+            ),
             phase_names=phase_names,
             **columns,
         )

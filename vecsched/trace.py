@@ -58,8 +58,12 @@ class Trace:
         columns: dict[str, np.ndarray | None] = {"arrival_s": arrival}
         columns |= {name: _counts(name, getattr(self, name)) for name in _TOKENS}
         columns |= {name: _instants(name, getattr(self, name)) for name in _OPTIONAL_TIMES}
-        columns["kv_blocks"] = None if self.kv_blocks is None else _counts("kv_blocks", self.kv_blocks)
-        columns["priority"] = None if self.priority is None else _integers("priority", self.priority)
+        columns["kv_blocks"] = (
+            None if self.kv_blocks is None else _counts("kv_blocks", self.kv_blocks)
+        )
+        columns["priority"] = (
+            None if self.priority is None else _integers("priority", self.priority)
+        )
         columns["tenant"] = None if self.tenant is None else _labels("tenant", self.tenant)
         columns["id"] = _labels("id", np.arange(len(arrival)) if self.id is None else self.id)
         for name, column in columns.items():
@@ -128,7 +132,9 @@ class Trace:
 def _column(name: str, values: Any) -> np.ndarray:
     column = np.asarray(values)
     if column.ndim != 1:
-        raise InputError(f"must be one-dimensional, not {column.ndim}-d", source="Trace", field=name)
+        raise InputError(
+            f"must be one-dimensional, not {column.ndim}-d", source="Trace", field=name
+        )
     return column
 
 
@@ -185,7 +191,9 @@ def _instants(name: str, values: Any) -> np.ndarray | None:
     if not isinstance(values, np.ndarray):
         values = [np.nan if value is None else value for value in values]
     column = np.array(_numbers(name, values), np.float64)
-    _reject(np.isinf(column) | (column < 0), column, name, "must be an instant >= 0, or NaN for none")
+    _reject(
+        np.isinf(column) | (column < 0), column, name, "must be an instant >= 0, or NaN for none"
+    )
     # An instant beyond the clock never comes: the same as none.
     return np.where(fits(column), column, np.nan)
 

@@ -1,0 +1,74 @@
+"""Options made of the fields of dataclasses, so that a new field needs no second edit here."""
+
+import inspect
+import re
+from collections.abc import Callable
+from functools import wraps
+from typing import Annotated, Any, get_type_hints
+
+import typer
+
+Function = Callable[..., None]
+
+
+def with_fields(**dataclasses: type) -> Callable[[Function], Function]:
+    """Decorate a command's function: each field of some dataclasses becomes an option.
+
+    Args:
+        dataclasses: by the name of the function's argument that receives the values given on the
+            command line, as a dictionary; it is also their heading in the help.
+    """
+
+    def decorate(function: Function) -> Function:
+        @wraps(function)
+        def command(**arguments: Any) -> None:
+            for argument, cls in dataclasses.items():
+                values = {name: arguments.pop(name) for name in inspect.signature(cls).parameters}
+                given = {name: value for name, value in values.items() if value is not None}
+                arguments[argument] = given
+            function(**arguments)
+
+        parameters = {
+            name: parameter
+            for name, parameter in inspect.signature(function).parameters.items()
+            if name not in dataclasses
+        }
+        for argument, cls in dataclasses.items():
+            parameters |= _options(cls, heading=argument.capitalize())
+        # Typer reads a function's signature and its annotations.
+        command.__signature__ = inspect.Signature(list(parameters.values()))  # type: ignore[attr-defined]
+        command.__annotations__ = {name: each.annotation for name, each in parameters.items()}
+        return command
+
+    return decorate
+
+
+def field_texts(cls: type) -> dict[str, str]:
+    """Return what the "Attributes" of a dataclass's docstring say about each field."""
+    _, _, section = (inspect.getdoc(cls) or "").partition("Attributes:\n")
+    section = re.split(r"\n\S", section)[0]  # up to the next section
+    entries = re.findall(r"^    (\w[\w, ]*): (.+(?:\n {5,}.+)*)", section, re.MULTILINE)
+    return {
+        name: " ".join(text.replace("`", "").split())
+        for names, text in entries
+        for name in names.split(", ")
+    }
+
+
+def _options(cls: type, heading: str) -> dict[str, inspect.Parameter]:
+    """Return the fields as keyword parameters, None unless given, written as Typer wants them."""
+    types, texts = get_type_hints(cls), field_texts(cls)
+    options = {}
+    for name, field in inspect.signature(cls).parameters.items():
+        option = typer.Option(
+            help=texts.get(name),
+            show_default=False if field.default is None else str(field.default),
+            rich_help_panel=heading,
+        )
+        options[name] = inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=None,
+            annotation=Annotated[types[name] | None, option],
+        )
+    return options

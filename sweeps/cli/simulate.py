@@ -1,0 +1,151 @@
+"""`vecsched simulate`: one configuration on one trace."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import pandas as pd
+import typer
+from vecsched.simulation import is_compiled
+
+from sweeps._yaml import read_yaml
+from sweeps.cli.command import AsJson, Command, Debug
+from sweeps.cli.fields import with_fields
+from sweeps.cli.output import note, print_json, print_pairs, print_table
+from sweeps.cli.trace import Format, note_quirks
+from sweeps.spec import SweepSpec
+from sweeps.store import atomic_file
+from vecsched import (
+    DISCIPLINES,
+    POLICIES,
+    CostModel,
+    MetricOptions,
+    Result,
+    SchedulerConfig,
+    Trace,
+)
+from vecsched import simulate as run_simulation
+from vecsched.errors import ConfigError
+
+app = typer.Typer(add_completion=False)
+
+_WORKLOAD = "azure-conv-like"
+_COST = "llama3-8b-a100"
+_STATISTICS = ("mean", "p50", "p90", "p95", "p99", "max")
+_NAMES = f"Disciplines: {', '.join(DISCIPLINES)}. Policies: {', '.join(POLICIES)}."
+
+
+@app.command(cls=Command, epilog=_NAMES)
+@with_fields(scheduler=SchedulerConfig, metrics=MetricOptions)
+def simulate(
+    *,
+    file: Annotated[Path | None, typer.Argument(metavar="[TRACE]", help="A trace file.")] = None,
+    format: Format = "auto",
+    synthetic: Annotated[
+        str | None, typer.Option(help=f"A built-in workload instead; by default {_WORKLOAD}.")
+    ] = None,
+    requests: Annotated[
+        int | None, typer.Option(help="How many requests the built-in workload has.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of the built-in workload.")] = None,
+    load: Annotated[float, typer.Option(help="Factor on the rate of arrivals.")] = 1.0,
+    cost: Annotated[
+        str, typer.Option(help="What an iteration lasts: a preset, a .json file, or unit (1 s).")
+    ] = _COST,
+    config: Annotated[
+        Path | None, typer.Option(help="A YAML file of scheduler fields; options override it.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="A row a request; .parquet or .csv.")
+    ] = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+    scheduler: dict[str, Any],
+    metrics: dict[str, Any],
+) -> None:
+    """Simulate one scheduler on one trace and print what its users would see."""
+    if output is not None and output.suffix not in (".parquet", ".csv"):
+        raise typer.BadParameter(f"{output} must end in .parquet or .csv", param_hint="--output")
+    chosen: dict[str, Any] = {"synthetic": synthetic, "requests": requests, "seed": seed}
+    if file is not None:
+        chosen |= {"path": str(file), "format": format}
+    elif synthetic is None:
+        chosen["synthetic"] = _WORKLOAD
+    run = _prepare(chosen, cost, load)
+    configuration = _configuration(config, scheduler)
+    result = _simulate(run, configuration, MetricOptions(**metrics))
+    if output is not None:
+        write_requests(result.requests, output)
+    if as_json:
+        what = {"trace": run.label, "load": load, "cost": run.cost.name}
+        print_json(what | {"config": configuration.to_dict(), "summary": result.summary})
+    else:
+        _show(run, configuration, result.summary)
+
+
+class Run(NamedTuple):
+    """What is simulated, and what to call it."""
+
+    trace: Trace
+    cost: CostModel
+    label: str
+
+
+def _prepare(chosen: Mapping[str, Any], cost: str, load: float) -> Run:
+    """Build trace and cost by the rules of a sweep file, whose errors serve here too."""
+    given = {name: value for name, value in chosen.items() if value is not None}
+    spec = SweepSpec.from_mapping({"trace": given, "cost": cost}, "simulate")
+    trace = spec.trace_of(spec.trace.first_seed)
+    note_quirks(trace, spec.trace.label)
+    return Run(trace.scaled(load), spec.cost_model(), f"{spec.trace.label}, load {load:g}")
+
+
+def _configuration(file: Path | None, changes: Mapping[str, Any]) -> SchedulerConfig:
+    """Read the file, if there is one, and override what the command line gives."""
+    if file is None:
+        return SchedulerConfig(**changes)
+    values = read_yaml(file)
+    if not isinstance(values, dict):
+        raise ConfigError(f"{file}: must be a mapping of scheduler fields, such as policy: fcfs")
+    try:
+        return SchedulerConfig.from_mapping(values).replace(**changes)
+    except ConfigError as error:
+        raise ConfigError(f"{file}: {error}") from None
+
+
+def _simulate(run: Run, configuration: SchedulerConfig, metrics: MetricOptions) -> Result:
+    if not is_compiled():
+        note("compiling the kernels (the first time only)")
+    return run_simulation(run.trace, configuration, run.cost, metrics=metrics)
+
+
+def _show(run: Run, configuration: SchedulerConfig, summary: Mapping[str, Any]) -> None:
+    latencies, others = split(summary)
+    title = f"{run.label}, {run.cost.name}, {configuration.discipline}, {configuration.policy}"
+    print_table(title, ("", *_STATISTICS), latencies)
+    print_pairs("", others, across=3)
+
+
+def split(summary: Mapping[str, Any]) -> tuple[list[list[Any]], dict[str, Any]]:
+    """Part a summary into rows of latencies, a column a statistic, and all that is left."""
+    rows: dict[str, dict[str, Any]] = {}
+    others = dict(summary)
+    for column in summary:
+        match = re.fullmatch(rf"(.+)_({'|'.join(_STATISTICS)})(_s|)", column)
+        if match and f"{match[1]}_p50{match[3]}" in summary:
+            rows.setdefault(match[1] + match[3], {})[match[2]] = others.pop(column)
+    return [[name, *map(row.get, _STATISTICS)] for name, row in rows.items()], others
+
+
+def write_requests(requests: pd.DataFrame, output: Path) -> None:
+    """Write the table of requests, complete or not at all.
+
+    Raises:
+        StoreError: the file cannot be written.
+    """
+    with atomic_file(output) as file:
+        if output.suffix == ".csv":
+            requests.to_csv(file, index=False)
+        else:
+            requests.to_parquet(file, index=False)

@@ -1,0 +1,18 @@
+"""The sweep driver's exceptions; they join the tree of `vecsched.errors`.
+
+::
+
+    VecschedError
+    ├── SpecError (ValueError)    a sweep file is misspelled, or asks for something impossible
+    └── StoreError (OSError)      a sweep's output cannot be written or read
+"""
+
+from vecsched.errors import VecschedError
+
+
+class SpecError(VecschedError, ValueError):
+    """A sweep file that cannot be run; names the file, the key and the value."""
+
+
+class StoreError(VecschedError, OSError):
+    """Output that cannot be written or read; names the path and the reason."""

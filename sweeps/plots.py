@@ -1,0 +1,206 @@
+"""Figures as matplotlib objects: no global state, no window, colours that all eyes tell apart."""
+
+import os
+from collections.abc import Collection
+from pathlib import Path
+from typing import NamedTuple
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.axis import XAxis, YAxis
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter
+
+from sweeps.errors import StoreError
+from sweeps.frontier import MAXIMISE, POOR_SLO, POOR_SLO_ATTAINMENT, slo_mark
+from sweeps.store import atomic_file
+
+# Okabe and Ito's palette without yellow and black: one vanishes on white, the other is for text.
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
+ORDERED = "viridis"  # for numbers, and for more groups than the palette holds
+INK, GRID = "#222222", "#e4e4e4"
+FORMATS = (".png", ".svg", ".pdf")
+
+_LOG_SPAN = 30.0  # an axis is logarithmic if its values span more than this
+_LABEL_WIDTH, _LABEL_HEIGHT = 90.0, 12.0  # points that a direct label takes up
+_WORDS = {"ttft": "TTFT", "tpot": "TPOT", "itl": "ITL", "slo": "SLO", "kv": "KV"}
+
+
+class Group(NamedTuple):
+    """The points drawn in one colour, and the name beside their frontier."""
+
+    label: str
+    colour: str
+    points: pd.DataFrame
+    front: pd.DataFrame
+
+
+def frontier_plot(
+    frame: pd.DataFrame,
+    front: pd.DataFrame,
+    x: str,
+    y: str,
+    by: str | None = None,
+    *,
+    maximise: Collection[str] = MAXIMISE,
+) -> Figure:
+    """Draw every point of a sweep, light, and the frontier of each group as a stepped line.
+
+    Points with poor SLO attainment are hollow. Points that failed or are not finite are not drawn.
+
+    Args:
+        frame: one row a point.
+        front: what `pareto_front` made of it. If it took more than two objectives its points are
+            drawn without the line, for seen along two of them it is no staircase.
+        x: column of the horizontal axis.
+        y: column of the vertical axis.
+        by: column that splits the points into groups of one colour each.
+        maximise: the columns where more is better.
+
+    Returns:
+        The figure, for `save_figure` or a notebook.
+    """
+    figure = Figure(figsize=(8.0, 5.2), dpi=160, layout="constrained")
+    axes = figure.add_subplot()
+    points, front = _drawable(frame, x, y), _drawable(front, x, y)
+    groups = _groups(points, front, by)
+    for group in groups:
+        _scatter(axes, group.points[x], group.points[y], group)
+        _staircase(axes, group, x, y, "steps-pre" if x in maximise else "steps-post")
+    for axis, name in ((axes.xaxis, x), (axes.yaxis, y)):
+        _dress(
+            axis, points[name], f"{words(name)}, {'more' if name in maximise else 'less'} is better"
+        )
+    axes.set_title(
+        f"{len(front)} of {len(points)} settings are on the frontier", loc="left", size=10
+    )
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(color=GRID, linewidth=0.6)
+    axes.set_axisbelow(True)
+    if len(groups) > 1:
+        _label_directly(figure, axes, [group for group in groups if len(group.front)], x, y)
+    _legend(axes, points)
+    return figure
+
+
+def save_figure(figure: Figure, path: str | os.PathLike[str]) -> Path:
+    """Write a figure in the format that the path's ending tells; the same figure, the same bytes.
+
+    Raises:
+        StoreError: the ending is unknown, or the file cannot be written.
+    """
+    target = Path(path)
+    kind = target.suffix.lower()
+    if kind not in FORMATS:
+        raise StoreError(f"{target}: a figure's name must end in one of {', '.join(FORMATS)}")
+    undated = {".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}[kind]
+    with atomic_file(target) as file, mpl.rc_context({"svg.hashsalt": "vecsched"}):
+        figure.savefig(file, format=kind[1:], metadata=undated)
+    return target
+
+
+def words(column: str) -> str:
+    """Return a column's name as an axis label with its unit: `ttft_p99_s` is "TTFT p99 (s)"."""
+    name, unit = column, ""
+    if "_per_s" in column:
+        head, _, tail = column.partition("_per_s")
+        what = head.split("_")[-1]
+        rest = " ".join(head.split("_")[:-1])
+        name, unit = f"{rest}{tail}", f" ({what}/s)"
+        name = name or "throughput"
+    elif column.endswith("_s"):
+        name, unit = column[:-2], " (s)"
+    elif column.startswith("slowdown_p"):
+        unit = " (times its latency alone)"
+    return " ".join(_WORDS.get(word, word) for word in name.split("_")) + unit
+
+
+def _drawable(frame: pd.DataFrame, x: str, y: str) -> pd.DataFrame:
+    finite = np.isfinite(frame[[x, y]].to_numpy(np.float64)).all(axis=1)
+    if "status" in frame:
+        finite &= (frame["status"] == "ok").to_numpy()
+    return frame[finite].assign(mark=slo_mark)
+
+
+def _groups(points: pd.DataFrame, front: pd.DataFrame, by: str | None) -> list[Group]:
+    if by is None:
+        return [Group("", PALETTE[0], points, front)]
+    values = sorted(points[by].dropna().unique().tolist())
+    numbers = pd.api.types.is_numeric_dtype(points[by])
+    prefix = f"{words(by)} " if numbers else ""
+    colours = list(PALETTE)
+    if numbers or len(values) > len(PALETTE):
+        # The bright end of the scale is too light for lines on white.
+        shades = mpl.colormaps[ORDERED](np.linspace(0, 0.75, len(values)))
+        colours = [mpl.colors.to_hex(shade) for shade in shades]
+    return [
+        Group(f"{prefix}{value}", colour, points[points[by] == value], front[front[by] == value])
+        for value, colour in zip(values, colours, strict=False)
+    ]
+
+
+def _scatter(axes: Axes, x: pd.Series, y: pd.Series, group: Group) -> None:
+    poor = group.points["mark"] == POOR_SLO
+    for members, face in ((poor, "none"), (~poor, group.colour)):
+        axes.scatter(
+            x[members],
+            y[members],
+            s=9,
+            facecolors=face,
+            edgecolors=group.colour,
+            linewidths=0.7,
+            alpha=0.3,
+            rasterized=len(poor) > 2000,  # keeps the SVG of a large sweep small
+        )
+
+
+def _staircase(axes: Axes, group: Group, x: str, y: str, step: str) -> None:
+    front = group.front.sort_values([x, y])
+    rise = np.diff(front[y])
+    if (rise >= 0).all() or (rise <= 0).all():
+        axes.plot(front[x], front[y], drawstyle=step, color=group.colour, linewidth=1.8)
+    poor = front["mark"] == POOR_SLO
+    faces, edges = poor.map({True: "white", False: group.colour}), group.colour
+    axes.scatter(front[x], front[y], s=30, c=faces, edgecolors=edges, linewidths=1.4, zorder=4)
+
+
+def _dress(axis: XAxis | YAxis, values: pd.Series, label: str) -> None:
+    axis.set_label_text(label, color=INK)
+    if len(values) and values.min() > 0 and values.max() > _LOG_SPAN * values.min():
+        axis.axes.set(**{f"{axis.axis_name}scale": "log"})
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+
+
+def _label_directly(figure: Figure, axes: Axes, groups: list[Group], x: str, y: str) -> None:
+    """Name each frontier at its right end; a label that would cover another moves down."""
+    figure.draw_without_rendering()  # settles the scales
+    ends = np.array([group.front.nlargest(1, x)[[x, y]].iloc[0] for group in groups], np.float64)
+    spots = axes.transData.transform(ends.reshape(-1, 2)) * 72 / figure.dpi
+    placed: list[np.ndarray] = []
+    for i in np.argsort(-spots[:, 1], kind="stable"):
+        near = [spot[1] for spot in placed if abs(spot[0] - spots[i, 0]) < _LABEL_WIDTH]
+        drop = max(0.0, spots[i, 1] - min(near, default=np.inf) + _LABEL_HEIGHT)
+        placed.append(spots[i] - (0, drop))
+        axes.annotate(
+            groups[i].label,
+            ends[i],
+            xytext=(7, -drop),
+            textcoords="offset points",
+            va="center",
+            color=groups[i].colour,
+            weight="bold",
+            size=9,
+        )
+
+
+def _legend(axes: Axes, points: pd.DataFrame) -> None:
+    """Explain hollow marks above the plot, where there are any."""
+    if not (points["mark"] == POOR_SLO).any():
+        return
+    text = f"hollow: SLOs met by fewer than {POOR_SLO_ATTAINMENT:.0%} of requests"
+    mark = Line2D([], [], marker="o", linestyle="", color=INK, markerfacecolor="white", label=text)
+    place = {"bbox_to_anchor": (1, 1), "borderaxespad": 0.3, "handletextpad": 0.2}
+    axes.legend(handles=[mark], loc="lower right", frameon=False, fontsize=9, **place)

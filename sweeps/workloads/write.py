@@ -1,0 +1,101 @@
+"""Write a trace: our Parquet format, or plain CSV or JSON lines."""
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pa_parquet
+
+from sweeps.workloads.columns import CONVERTERS
+from sweeps.workloads.native import SCHEMA_KEY, SCHEMA_VERSION
+from vecsched import Trace
+from vecsched.errors import InputError
+
+_JSON_ROWS = 65_536
+
+
+def write_trace(trace: Trace, path: str | os.PathLike[str]) -> None:
+    """Write a trace so that `read_trace` gives it back, equal to the bit.
+
+    A column that the trace does not have is not written, nor are ids that are just row numbers.
+    Instants that do not exist are blank. CSV and JSONL have no place for metadata: read back, a
+    trace that does not begin at 0 is shifted so that it does, and CSV labels come back as text.
+
+    Args:
+        trace: what to write.
+        path: ends in .parquet, .csv or .jsonl. The file appears only when it is complete.
+
+    Raises:
+        InputError: another suffix, a place that cannot be written to, or labels of mixed types.
+    """
+    path = Path(path)
+    writer = _WRITERS.get(path.suffix)
+    if writer is None:
+        raise InputError(
+            f"cannot tell the format by the suffix; known: {', '.join(_WRITERS)}",
+            source=path,
+            field="suffix",
+            value=path.suffix,
+        )
+    table = _to_table(trace)
+    try:
+        with _replacing(path) as file:
+            writer(table, file)
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror or error}", source=path) from None
+
+
+def _to_table(trace: Trace) -> pa.Table:
+    values = {name: getattr(trace, name) for name in CONVERTERS}
+    if trace.id.tolist() == list(range(len(trace))):
+        values["id"] = None
+    arrays = {name: _to_arrow(name, x) for name, x in values.items() if x is not None}
+    return pa.table(arrays, metadata={SCHEMA_KEY: str(SCHEMA_VERSION).encode()})
+
+
+def _to_arrow(name: str, column: np.ndarray) -> pa.Array:
+    try:
+        return pa.array(column, from_pandas=True)  # NaN becomes null
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise InputError(
+            f"labels must all be text or all be numbers: {error}", source="Trace", field=name
+        ) from None
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[BinaryIO]:
+    """Open a file under a temporary name; rename it to `path` at the end, remove it on an error."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        with partial.open("wb") as file:
+            yield file
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _write_parquet(table: pa.Table, file: BinaryIO) -> None:
+    pa_parquet.write_table(table, file)
+
+
+def _write_csv(table: pa.Table, file: BinaryIO) -> None:
+    file.write(",".join(table.column_names).encode() + b"\n")  # pyarrow would quote the names
+    pa_csv.write_csv(table, file, pa_csv.WriteOptions(include_header=False))
+
+
+def _write_jsonl(table: pa.Table, file: BinaryIO) -> None:
+    for batch in table.to_batches(_JSON_ROWS):
+        file.writelines(f"{json.dumps(row)}\n".encode() for row in batch.to_pylist())
+
+
+_WRITERS: dict[str, Callable[[pa.Table, BinaryIO], None]] = {
+    ".parquet": _write_parquet,
+    ".csv": _write_csv,
+    ".jsonl": _write_jsonl,
+}

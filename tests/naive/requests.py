@@ -1,0 +1,94 @@
+"""One request on its way through the engine, and the clock's units."""
+
+import math
+from dataclasses import dataclass, field
+
+PS_PER_S = 10**12
+BLOCK_REASONS = ("slot", "kv_blocks", "token_budget")
+
+
+def to_ps(seconds):
+    """Seconds to whole picoseconds, halves to even; None and NaN mean "never" and give None."""
+    if seconds is None or math.isnan(seconds):
+        return None
+    return round(seconds * 1e12)
+
+
+@dataclass(eq=False)
+class Request:
+    """What the trace says of a request, then what has become of it so far."""
+
+    row: int
+    arrival_ps: int
+    prompt: int
+    output: int
+    given_kv_blocks: int | None
+    ends_early_ps: int | None  # cancellation or timeout, whichever is first
+    ends_early_as: str
+    policy_key: float
+
+    status: str = "waiting"
+    reason: str = ""
+    prefill_target: int = 0  # tokens whose KV must be there before the next one comes out
+    computed: int = 0  # tokens whose KV is there
+    generated: int = 0  # output tokens made
+    kv_blocks: int = 0  # blocks held now
+    admitted_ps: int | None = None
+    first_token_ps: int | None = None
+    last_token_ps: int | None = None
+    finished_ps: int | None = None
+    max_itl_ps: int | None = None
+    blocked_ps: dict = field(default_factory=lambda: dict.fromkeys(BLOCK_REASONS, 0))
+    preemptions: int = 0
+    recomputed_tokens: int = 0
+
+    def __post_init__(self):
+        self.prefill_target = self.prompt
+
+    @property
+    def in_prefill(self):
+        return self.computed < self.prefill_target
+
+    @property
+    def prefill_left(self):
+        return self.prefill_target - self.computed
+
+    @property
+    def output_left(self):
+        return self.output - self.generated
+
+    @property
+    def has_ended(self):
+        return self.status not in ("waiting", "active")
+
+    def end(self, status, at_ps, reason=""):
+        self.status, self.finished_ps, self.reason = status, at_ps, reason
+
+
+def read_request(row, record, config, policy_key):
+    """Build a request from a trace row's dictionary."""
+    arrival = to_ps(record["arrival_s"])
+    cancelled = to_ps(record.get("cancel_at_s"))
+    timeout = to_ps(config["timeout_s"])
+    timed_out = None if timeout is None else arrival + timeout
+    cancelled_first = cancelled is not None and (timed_out is None or cancelled <= timed_out)
+    return Request(
+        row=row,
+        arrival_ps=arrival,
+        prompt=record["prompt_tokens"],
+        output=record["output_tokens"],
+        given_kv_blocks=record.get("kv_blocks"),
+        ends_early_ps=cancelled if cancelled_first else timed_out,
+        ends_early_as="cancelled" if cancelled_first else "timed_out",
+        policy_key=policy_key,
+    )
+
+
+def arrival_order(request):
+    """Sort key: arrival, ties by row."""
+    return request.arrival_ps, request.row
+
+
+def queue_order(request):
+    """Sort key: the policy's key, ties by arrival, then row."""
+    return request.policy_key, request.arrival_ps, request.row

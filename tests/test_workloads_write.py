@@ -1,0 +1,138 @@
+"""Writing traces: what is read back is equal to the bit."""
+
+import numpy as np
+import pyarrow.parquet as pa_parquet
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from sweeps.workloads import PRESETS, generate, read_trace, write_trace
+from vecsched import Trace
+from vecsched.errors import InputError
+
+SUFFIXES = (".parquet", ".csv", ".jsonl")
+COLUMNS = (
+    "arrival_s",
+    "prompt_tokens",
+    "output_tokens",
+    "kv_blocks",
+    "priority",
+    "tenant",
+    "deadline_s",
+    "cancel_at_s",
+    "id",
+)
+
+
+def assert_same(trace: Trace, other: Trace) -> None:
+    for name in COLUMNS:
+        ours, theirs = getattr(trace, name), getattr(other, name)
+        assert (ours is None) == (theirs is None), name
+        if ours is not None:
+            assert ours.dtype == theirs.dtype, name
+            same = ours.tolist() if ours.dtype == object else ours.tobytes()
+            assert same == (theirs.tolist() if ours.dtype == object else theirs.tobytes()), name
+
+
+@st.composite
+def traces(draw) -> Trace:
+    n = draw(st.integers(1, 8))
+
+    def column(values):
+        return draw(st.lists(values, min_size=n, max_size=n))
+
+    def maybe(values):
+        return column(values) if draw(st.booleans()) else None
+
+    seconds = st.floats(0, 4e6)
+    tokens = st.integers(0, 2**31 - 1)
+    names = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs")), max_size=5)
+    arrival = np.array(column(seconds))
+    return Trace(
+        arrival - arrival.min(),
+        column(tokens),
+        column(tokens),
+        kv_blocks=maybe(tokens),
+        priority=maybe(st.integers(-(2**63), 2**63 - 1)),
+        tenant=maybe(names),
+        deadline_s=maybe(seconds | st.just(np.nan)),
+        cancel_at_s=maybe(seconds | st.just(np.nan)),
+        id=maybe(names),
+    )
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(trace=traces())
+def test_round_trip(tmp_path, suffix, trace):
+    path = tmp_path / f"trace{suffix}"
+    write_trace(trace, path)
+    assert_same(trace, read_trace(path))
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_round_trip_of_a_long_trace(tmp_path, suffix):
+    trace = generate(PRESETS["azure-conv-like"].replace(requests=70_000))  # several batches
+    write_trace(trace, tmp_path / f"trace{suffix}")
+    assert_same(trace, read_trace(tmp_path / f"trace{suffix}"))
+
+
+def test_our_parquet_keeps_the_clock_and_the_types_of_labels(tmp_path):
+    trace = Trace([5.0, 7.0], [1, 2], [3, 4], id=[30, 10], tenant=[" a ", None])
+    write_trace(trace, tmp_path / "t.parquet")
+    assert_same(trace, read_trace(tmp_path / "t.parquet"))
+    assert pa_parquet.read_schema(tmp_path / "t.parquet").metadata == {b"vecsched.trace": b"1"}
+
+
+def test_csv_and_jsonl_start_at_zero(tmp_path):
+    trace = Trace([5.0, 7.0], [1, 2], [3, 4], id=[30, 10], deadline_s=[6.0, np.nan])
+    write_trace(trace, tmp_path / "t.csv")
+    assert (tmp_path / "t.csv").read_text() == (
+        "arrival_s,prompt_tokens,output_tokens,deadline_s,id\n5,1,3,6,30\n7,2,4,,10\n"
+    )
+    back = read_trace(tmp_path / "t.csv")
+    assert back.arrival_s.tolist() == [0.0, 2.0]
+    assert back.deadline_s[0] == 1.0
+    assert back.id.tolist() == ["30", "10"]
+    write_trace(trace, tmp_path / "t.jsonl")
+    assert read_trace(tmp_path / "t.jsonl").id.tolist() == [30, 10]
+
+
+def test_same_trace_same_bytes(tmp_path):
+    trace = generate(PRESETS["azure-conv-like"].replace(requests=100))
+    for suffix in SUFFIXES:
+        for name in ("a", "b"):
+            write_trace(trace, tmp_path / f"{name}{suffix}")
+        assert (tmp_path / f"a{suffix}").read_bytes() == (tmp_path / f"b{suffix}").read_bytes()
+
+
+def test_nothing_is_written_when_it_fails(tmp_path):
+    trace = Trace([0.0, 1.0], [1, 2], [3, 4], tenant=np.array(["a", 1], object))
+    with pytest.raises(InputError, match=r"field 'tenant': labels must all be text"):
+        write_trace(trace, tmp_path / "t.parquet")
+    trace = Trace([0.0], [1], [3])
+    with pytest.raises(InputError, match=r"known: .parquet, .csv, .jsonl"):
+        write_trace(trace, tmp_path / "t.xlsx")
+    with pytest.raises(InputError, match="cannot be written: No such file or directory"):
+        write_trace(trace, tmp_path / "nowhere" / "t.csv")
+    (tmp_path / "folder.csv").mkdir()
+    with pytest.raises(InputError, match="cannot be written: Is a directory"):
+        write_trace(trace, tmp_path / "folder.csv")
+    assert [path.name for path in tmp_path.iterdir()] == ["folder.csv"]
+
+
+def test_an_error_in_the_middle_keeps_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "t.csv"
+    path.write_text("old")
+
+    def fail(table, file):
+        file.write(b"half a file")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("sweeps.workloads.write._WRITERS", {".csv": fail})
+    with pytest.raises(InputError, match="No space left on device"):
+        write_trace(Trace([0.0], [1], [3]), path)
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]

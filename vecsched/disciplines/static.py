@@ -1,0 +1,220 @@
+"""`static`: static batching, the baseline that continuous batching replaced.
+
+A batch is formed, its prompts are computed, then its members decode in step until the *last* one
+ends; only then is the next batch formed. Members that have ended keep slot and KV until then. This
+is the request-level scheduling that Orca (Yu et al., OSDI'22, section 2) describes and replaces.
+"""
+
+from vecsched._jit import entry_point, kernel
+from vecsched.kernels.arrivals import join_arrivals, next_expired_member, skip_to_next_arrival
+from vecsched.kernels.batch import (
+    Stretch,
+    complete,
+    enter_batch,
+    leave_batch,
+    next_completed,
+    run_decodes,
+    run_stretch,
+    start_decoding,
+    stop_decoding,
+)
+from vecsched.kernels.bitset import NONE, least, least_from
+from vecsched.kernels.duration import PrefillWork, decode_ps, mixed_ps
+from vecsched.kernels.engine import (
+    CONTEXT_TOKENS,
+    DECODES,
+    FINISHED,
+    FREE_KV,
+    KV_BLOCKS,
+    MEMBERS,
+    NO_PROGRESS,
+    NOT_BLOCKED,
+    NOW,
+    PREFILLS,
+    QUEUED,
+    READY,
+    SLOT,
+    TOKEN_BUDGET,
+    stop_reason,
+)
+from vecsched.kernels.queue import may_pass_over, open_gates, promote_overdue, row_at
+from vecsched.kernels.record import LEFT, PARKED, note_change, note_lone_gap
+from vecsched.requests import ACTIVE
+
+
+@entry_point
+def run(engine):
+    """Simulate until every request has ended; returns a status of `kernels.engine`."""
+    state = engine.state
+    while True:
+        join_arrivals(engine)
+        end_expired(engine)
+        promote_overdue(engine)
+        if state[PREFILLS] + state[READY] + state[DECODES] == 0:
+            dissolve(engine)
+            form_batch(engine)
+        else:
+            hold_queue(engine)
+        if state[MEMBERS] == 0:
+            if state[QUEUED] > 0:
+                return NO_PROGRESS
+            if not skip_to_next_arrival(engine):
+                return FINISHED
+            continue
+        if state[PREFILLS] > 0:
+            run_prompts(engine)
+        elif state[READY] > 0:
+            run_first_decode(engine)
+        else:
+            run_decodes(engine)
+        complete_due(engine)
+        status = stop_reason(engine)
+        if status != FINISHED:
+            return status
+
+
+@kernel
+def end_expired(engine):
+    """Members that are cancelled or timed out do no more work, but hold slot and KV."""
+    state, members = engine.state, engine.members
+    row = next_expired_member(engine)
+    while row != NONE:
+        if members.prompt_left[row] > 0:
+            strike_prompt(engine, row)
+        elif members.finishes_in[row] == NONE:
+            state[READY] -= 1
+        else:
+            stop_decoding(engine, row)
+        note_change(engine.record, row, LEFT)
+        row = next_expired_member(engine)
+
+
+@kernel
+def dissolve(engine):
+    """The batch is over: slots and blocks return."""
+    for place in range(engine.state[MEMBERS]):
+        leave_batch(engine, engine.members.roster[place])
+
+
+@kernel
+def form_batch(engine):
+    """Take members from the head of the queue while the gates open."""
+    state, queue = engine.state, engine.queue
+    open_gates(engine)
+    position = least(queue.waiting)
+    while position != NONE:
+        row = row_at(queue, position)
+        reason = closed_gate(engine, row)
+        if reason == NOT_BLOCKED:
+            engine.members.roster[state[MEMBERS]] = row
+            engine.members.prefilling[state[PREFILLS]] = row
+            engine.members.finishes_in[row] = NONE
+            state[PREFILLS] += 1
+            enter_batch(engine, row)
+        elif not may_pass_over(engine, position, reason):
+            return
+        position = least_from(queue.waiting, position + 1)
+
+
+@kernel
+def closed_gate(engine, row):
+    """The first gate that keeps `row` out of the batch that is being formed."""
+    state, limits = engine.state, engine.limits
+    if state[MEMBERS] >= limits.slots:
+        return SLOT
+    if engine.requests.kv_blocks[row] > state[FREE_KV]:
+        return KV_BLOCKS
+    # All members decode in the same iteration later.
+    return TOKEN_BUDGET if state[MEMBERS] >= limits.tokens else NOT_BLOCKED
+
+
+@kernel
+def hold_queue(engine):
+    """While a batch runs its slots are taken, whatever its members do."""
+    open_gates(engine)
+    head = least(engine.queue.waiting)
+    if head != NONE:
+        may_pass_over(engine, head, SLOT)
+
+
+@kernel
+def run_prompts(engine):
+    """Run one iteration of prefill chunks, in batch order while the budget lasts."""
+    state, members = engine.state, engine.members
+    budget = min(engine.limits.tokens, engine.limits.prefill_tokens)
+    chunks, tokens, context, attention = 0, 0, 0, 0
+    for place in range(state[PREFILLS]):
+        row = members.prefilling[place]
+        chunk = min(members.prompt_left[row], engine.limits.chunk, budget - tokens)
+        before = engine.requests.prompt[row] - members.prompt_left[row]
+        members.prompt_left[row] -= chunk
+        if chunk > 0:
+            chunks += 1
+            tokens += chunk
+            context += before
+            attention += chunk * (2 * before + chunk)
+        note_change(engine.record, row, chunk if chunk > 0 else PARKED)
+    duration = mixed_ps(engine.cost, 0, 0, PrefillWork(chunks, tokens, context, attention))
+    run_stretch(engine, Stretch(1, duration, 0, tokens, 0))
+    end_prefills(engine)
+
+
+@kernel
+def end_prefills(engine):
+    """Prompts that are done have made their first token; the others stay in order."""
+    state, members = engine.state, engine.members
+    prefills, state[PREFILLS] = state[PREFILLS], 0
+    for place in range(prefills):
+        row = members.prefilling[place]
+        if members.prompt_left[row] > 0:
+            members.prefilling[state[PREFILLS]] = row
+            state[PREFILLS] += 1
+            continue
+        engine.outcome.first_token_ps[row] = state[NOW]
+        if engine.requests.output[row] > 1:
+            state[READY] += 1
+            note_change(engine.record, row, PARKED)
+        else:
+            complete(engine, row)
+            note_change(engine.record, row, LEFT)
+
+
+@kernel
+def strike_prompt(engine, row):
+    """Compute no more of the prompt of `row`."""
+    state, prefilling = engine.state, engine.members.prefilling
+    prefills, state[PREFILLS] = state[PREFILLS], 0
+    for place in range(prefills):
+        if prefilling[place] != row:
+            prefilling[state[PREFILLS]] = prefilling[place]
+            state[PREFILLS] += 1
+
+
+@kernel
+def run_first_decode(engine):
+    """All prompts are done: the first decode of every member that is left.
+
+    It ends a wait that began when that member's own prefill ended, so the gaps differ.
+    """
+    state, roster = engine.state, engine.members.roster
+    state[READY] = 0
+    for place in range(state[MEMBERS]):
+        if engine.outcome.status[roster[place]] == ACTIVE:
+            start_decoding(engine, roster[place])
+            note_change(engine.record, roster[place], 1)
+    duration, _ = decode_ps(engine.cost, state[DECODES], state[CONTEXT_TOKENS])
+    run_stretch(engine, Stretch(1, duration, 0, state[DECODES], 0))
+    for place in range(state[MEMBERS]):
+        row = roster[place]
+        if engine.outcome.status[row] == ACTIVE:
+            note_lone_gap(engine.record, row, state[NOW] - engine.outcome.first_token_ps[row], 1)
+
+
+@kernel
+def complete_due(engine):
+    """Requests that have their last token are completed; slot and KV stay taken."""
+    row = next_completed(engine)
+    while row != NONE:
+        stop_decoding(engine, row)
+        note_change(engine.record, row, LEFT)
+        row = next_completed(engine)

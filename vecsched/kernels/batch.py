@@ -1,0 +1,138 @@
+"""The batch: members with a slot and reserved KV, decodes in the calendar, time in stretches."""
+
+from typing import NamedTuple
+
+from vecsched._jit import kernel
+from vecsched.kernels.arrivals import plan_stretch
+from vecsched.kernels.bitset import NONE
+from vecsched.kernels.calendar import enter, iterations_to_next, leave, pop_due
+from vecsched.kernels.duration import decode_ps
+from vecsched.kernels.engine import (
+    CONTEXT_TOKENS,
+    DECODES,
+    FREE_KV,
+    HEAD,
+    ITERATION,
+    MEMBERS,
+    NOW,
+    QUEUED,
+    REASON,
+)
+from vecsched.kernels.queue import dequeue
+from vecsched.kernels.record import (
+    BLOCK_REASON,
+    BLOCKED_ROW,
+    FIRST_PS,
+    ITERATIONS,
+    KV_HELD,
+    QUEUE_LENGTH,
+    SLOTS_USED,
+    START_PS,
+    STEADY_DECODES,
+    STEP_PS,
+    TOKENS,
+)
+from vecsched.kernels.stretch import stretch_ps
+from vecsched.requests import ACTIVE, COMPLETED
+
+
+class Stretch(NamedTuple):
+    """Equal iterations: how many, how long the first takes and how much longer each next one.
+
+    `tokens` are scheduled in each; `steady` decodes wait exactly one iteration for their token.
+    """
+
+    iterations: int
+    first_ps: int
+    step_ps: int
+    tokens: int
+    steady: int
+
+
+@kernel
+def enter_batch(engine, row):
+    """Take `row` from the queue into the batch: a slot, and all the KV it will need."""
+    state = engine.state
+    dequeue(engine, row)
+    engine.outcome.status[row] = ACTIVE
+    engine.outcome.admitted_ps[row] = state[NOW]
+    state[MEMBERS] += 1
+    state[FREE_KV] -= engine.requests.kv_blocks[row]
+    engine.members.prompt_left[row] = engine.requests.prompt[row]
+
+
+@kernel
+def leave_batch(engine, row):
+    """Give back slot and blocks."""
+    engine.state[MEMBERS] -= 1
+    engine.state[FREE_KV] += engine.requests.kv_blocks[row]
+
+
+@kernel
+def start_decoding(engine, row):
+    """From the next iteration on `row`, which has its first token, takes one in each."""
+    state = engine.state
+    engine.members.finishes_in[row] = state[ITERATION] + engine.requests.output[row] - 1
+    enter(engine.calendar, engine.members.finishes_in[row], row)
+    state[DECODES] += 1
+    state[CONTEXT_TOKENS] += engine.requests.prompt[row] + 1
+
+
+@kernel
+def stop_decoding(engine, row):
+    """Forget what `row` reads and when it would have finished."""
+    state = engine.state
+    left = engine.members.finishes_in[row] - state[ITERATION]
+    if left > 0:
+        leave(engine.calendar, engine.members.finishes_in[row], row)
+    state[DECODES] -= 1
+    state[CONTEXT_TOKENS] -= engine.requests.prompt[row] + engine.requests.output[row] - left
+
+
+@kernel
+def run_decodes(engine):
+    """Run iterations that hold nothing but decodes until something changes."""
+    state = engine.state
+    decodes = state[DECODES]
+    first_ps, step_ps = decode_ps(engine.cost, decodes, state[CONTEXT_TOKENS])
+    most = 1 + iterations_to_next(engine.calendar, state[ITERATION] + 1)
+    iterations = plan_stretch(engine, first_ps, step_ps, most)
+    run_stretch(engine, Stretch(iterations, first_ps, step_ps, decodes, decodes))
+
+
+@kernel
+def run_stretch(engine, stretch):
+    """Put a stretch on record and let its time pass."""
+    state = engine.state
+    line = engine.record.lines[engine.record.count[0]]
+    engine.record.count[0] += 1
+    line[START_PS] = state[NOW]
+    line[FIRST_PS] = stretch.first_ps
+    line[STEP_PS] = stretch.step_ps
+    line[ITERATIONS] = stretch.iterations
+    line[STEADY_DECODES] = stretch.steady
+    line[SLOTS_USED] = state[MEMBERS]
+    line[TOKENS] = stretch.tokens
+    line[KV_HELD] = engine.limits.kv_capacity - state[FREE_KV]
+    line[QUEUE_LENGTH] = state[QUEUED]
+    line[BLOCKED_ROW] = state[HEAD]
+    line[BLOCK_REASON] = state[REASON]
+    state[NOW] += stretch_ps(stretch.iterations, stretch.first_ps, stretch.step_ps)
+    state[ITERATION] += stretch.iterations
+    state[CONTEXT_TOKENS] += stretch.iterations * state[DECODES]
+
+
+@kernel
+def next_completed(engine):
+    """Complete one of the requests whose last token has just come; NONE when there are no more."""
+    row = pop_due(engine.calendar, engine.state[ITERATION])
+    if row != NONE:
+        complete(engine, row)
+    return row
+
+
+@kernel
+def complete(engine, row):
+    """`row` has all its tokens."""
+    engine.outcome.status[row] = COMPLETED
+    engine.outcome.finished_ps[row] = engine.state[NOW]

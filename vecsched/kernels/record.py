@@ -1,0 +1,96 @@
+"""What happened, one entry a stretch of equal iterations: all metrics are computed from this.
+
+With the log switched on, it also keeps every change of what a request is scheduled, from which the
+batch of each single iteration can be told.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from vecsched._jit import kernel
+
+# Codes beside a number of tokens in the log of changes.
+LEFT, PREEMPTED, PARKED = -1, -2, -3
+
+
+# Columns of `Record.lines`, one line a stretch.
+(
+    START_PS,  # boundary at which it begins
+    FIRST_PS,  # duration of its first iteration
+    STEP_PS,  # how much longer each next one is
+    ITERATIONS,  # how many there are
+    STEADY_DECODES,  # requests that take a token in each of them, and took one just before
+    SLOTS_USED,  # members of the batch
+    TOKENS,  # tokens scheduled in each iteration
+    KV_HELD,  # KV blocks held once the batch is formed
+    QUEUE_LENGTH,  # requests waiting
+    BLOCKED_ROW,  # the blocked head of the queue, or -1
+    BLOCK_REASON,  # the gate it failed
+    LINE_SIZE,
+) = range(12)
+
+
+class Record(NamedTuple):
+    """What happened; a line is written at once, so all of it stands together in memory.
+
+    Attributes:
+        count: [lines, changes, lone gaps] so far.
+        lines: int64 (capacity, LINE_SIZE).
+        logging: whether changes are kept.
+        changes: int64 (capacity, 3): from line on, row is scheduled tokens (or one of the codes).
+        lone_gaps: int64 (capacity, 3): row, ps, tokens: gaps between tokens of a request that are
+            not the duration of one iteration, and how many tokens came after such a gap.
+    """
+
+    count: np.ndarray
+    lines: np.ndarray
+    logging: bool
+    changes: np.ndarray
+    lone_gaps: np.ndarray
+
+
+@kernel
+def boundary_slack(slots):
+    """Changes and lone gaps that one boundary may add."""
+    return 4 * slots + 16
+
+
+@kernel
+def is_full(record, slots):
+    """Tell whether one more boundary of a batch of `slots` requests might not fit."""
+    # A boundary moves each member a few times at most: planned, evicted, completed, replaced.
+    slack = boundary_slack(slots)
+    return (
+        record.count[0] + 2 > len(record.lines)
+        or (record.logging and record.count[1] + slack > len(record.changes))
+        or record.count[2] + slack > len(record.lone_gaps)
+    )
+
+
+def empty_record(capacity: int, logging: bool) -> Record:
+    """Return a record with room for `capacity` lines, and as many changes if `logging`."""
+    return Record(
+        count=np.zeros(3, np.int64),
+        lines=np.empty((capacity, LINE_SIZE), np.int64),
+        logging=logging,
+        changes=np.empty((capacity if logging else 1, 3), np.int64),
+        lone_gaps=np.empty((capacity, 3), np.int64),
+    )
+
+
+@kernel
+def note_change(record, row, tokens):
+    """Log that from the next line on `row` is scheduled `tokens`, or has left, or was preempted."""
+    if record.logging:
+        change = record.changes[record.count[1]]
+        change[0], change[1], change[2] = record.count[0], row, tokens
+        record.count[1] += 1
+
+
+@kernel
+def note_lone_gap(record, row, gap_ps, tokens):
+    """Note that `tokens` tokens, of `row` if it is one, came `gap_ps` after the one before."""
+    gap = record.lone_gaps[record.count[2]]
+    gap[0], gap[1], gap[2] = row, gap_ps, tokens
+    record.count[2] += 1
