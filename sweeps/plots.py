@@ -1,6 +1,7 @@
 """Figures as matplotlib objects: no global state, no window, colours that all eyes tell apart."""
 
 import os
+import re
 from collections.abc import Collection
 from pathlib import Path
 from typing import NamedTuple
@@ -105,12 +106,8 @@ def save_figure(figure: Figure, path: str | os.PathLike[str]) -> Path:
 def words(column: str) -> str:
     """Return a column's name as an axis label with its unit: `ttft_p99_s` is "TTFT p99 (s)"."""
     name, unit = column, ""
-    if "_per_s" in column:
-        head, _, tail = column.partition("_per_s")
-        what = head.split("_")[-1]
-        rest = " ".join(head.split("_")[:-1])
-        name, unit = f"{rest}{tail}", f" ({what}/s)"
-        name = name or "throughput"
+    if rate := re.fullmatch(r"(?:(.+)_)?([a-z]+)_per_s(?:_(.+))?", column):
+        name, unit = "_".join(filter(None, (rate[1], rate[3]))) or "throughput", f" ({rate[2]}/s)"
     elif column.endswith("_s"):
         name, unit = column[:-2], " (s)"
     elif column.startswith("slowdown_p"):

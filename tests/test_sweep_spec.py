@@ -1,13 +1,30 @@
 """Sweep files: what they may say, and the words for what they may not."""
 
+import math
+import re
+import textwrap
 from pathlib import Path
 
 import pytest
 
+from sweeps._yaml import read_yaml
 from sweeps.errors import SpecError
+from sweeps.sections import (
+    AffineSection,
+    CostSection,
+    MetricsSection,
+    SloSection,
+    TabulatedSection,
+    TraceSection,
+    Variant,
+)
 from sweeps.spec import SweepSpec, load_spec, ready_made
 from vecsched import CostModel, SchedulerConfig
 
+SECTIONS = (
+    *(TraceSection, CostSection, AffineSection, TabulatedSection),
+    *(SloSection, MetricsSection, Variant),
+)
 SMALL = {"trace": {"synthetic": "azure-conv-like", "requests": 20}, "cost": "unit"}
 
 
@@ -267,3 +284,30 @@ def test_ready_made_specs_say_what_they_are(name):
     assert spec.name == name
     assert spec.about
     assert set(spec.base) <= set(SchedulerConfig().to_dict())
+
+
+REFERENCE = Path(__file__).parents[1] / "docs" / "sweep-files.md"
+
+
+def test_the_reference_has_every_field_with_its_default():
+    text = REFERENCE.read_text("utf-8")
+    for name, default in SchedulerConfig().to_dict().items():
+        shown = {None: "null"}.get(default, f"`{default}`" if isinstance(default, str) else default)
+        assert f"| `{name}` | {shown} |" in text
+    sections = (SweepSpec, *SECTIONS)
+    missing = [key for each in sections for key in each.model_fields if f"`{key}`" not in text]
+    assert missing == []
+
+
+def test_the_references_example_is_a_sweep(tmp_path):
+    blocks = re.findall(r"```yaml\n(.*?)```", REFERENCE.read_text("utf-8"), re.DOTALL)
+    spec = read(tmp_path, blocks[0])
+    points = [len(values) for values in spec.axes.values()]
+    assert f"That is {' x '.join(map(str, points))} = {math.prod(points)} points." in (
+        REFERENCE.read_text("utf-8")
+    )
+    for block in blocks[1:]:  # parts of a file
+        rest = {"trace": {"synthetic": "azure-conv-like"}, "cost": "unit"}
+        part = textwrap.dedent(block)
+        (tmp_path / "part.yaml").write_text(part)
+        SweepSpec.from_mapping(rest | read_yaml(tmp_path / "part.yaml"))

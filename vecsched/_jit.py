@@ -73,7 +73,7 @@ def is_compiled() -> bool:
 
 
 def kernel(function: Function) -> Function:
-    """Compile `function` for use by other kernels."""
+    """Compile `function` for use by other kernels only: Python must not call it."""
     return _compiled(function, no_cpython_wrapper=True)
 
 

@@ -1,12 +1,12 @@
 """SchedulerConfig: the knobs of one scheduler, frozen and validated."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
 import numpy as np
 
+from vecsched.clock import HORIZON_PS, PS_PER_S
 from vecsched.errors import ConfigError, did_you_mean
 from vecsched.policies import parse_policy
 
@@ -108,6 +108,9 @@ class SchedulerConfig:
     def _set_seconds(self, name: str) -> None:
         value = getattr(self, name)
         number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-        if not number or not math.isfinite(value) or value < 0:
-            raise ConfigError(f"{name} must be a number of seconds >= 0, not {value!r}")
+        if not number or not 0 <= value < HORIZON_PS / PS_PER_S:
+            raise ConfigError(
+                f"{name} must be a number of seconds from 0 to {HORIZON_PS // PS_PER_S}, "
+                f"not {value!r}"
+            )
         object.__setattr__(self, name, float(value))

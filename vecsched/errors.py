@@ -47,10 +47,11 @@ class InputError(VecschedError, ValueError):
         shown = "" if value is _ABSENT else f"{value!r}: "
         super().__init__(f"{', '.join(place)}: {shown}{problem}" if place else f"{shown}{problem}")
 
-    def at(self, source: object) -> "InputError":
-        """Return the same complaint about `source`, for a reader that knows the file."""
+    def at(self, source: object, field: str | None = None) -> "InputError":
+        """Return the same complaint about `source`, for a reader that knows file and column."""
+        field = self.field if field is None else field
         return InputError(
-            self.problem, source=source, row=self.row, field=self.field, value=self._shown_value
+            self.problem, source=source, row=self.row, field=field, value=self._shown_value
         )
 
 

@@ -7,11 +7,11 @@ to the last bit on every machine.
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from vecsched.clock import PS_PER_S
+from vecsched.clock import NEVER_PS, PS_PER_S
 from vecsched.errors import ConfigError
 from vecsched.kernels.accounting import (
     BLOCKED_PS,
@@ -30,7 +30,7 @@ from vecsched.kernels.accounting import (
     account,
     products_as_int,
 )
-from vecsched.kernels.engine import Engine
+from vecsched.kernels.engine import BLOCK_REASONS, UNLIMITED, Engine, Outcome
 from vecsched.kernels.gaps import GAP_BUCKETS, GapScratch, select_gaps
 from vecsched.kernels.latency import (
     COMPLETED_OUTPUT,
@@ -59,7 +59,15 @@ from vecsched.kernels.latency import (
     sum_of_squared_deviations,
     sum_weighted_by_rank,
 )
-from vecsched.kernels.selection import BUCKETS, select, sort
+from vecsched.kernels.record import written_gaps, written_lines
+from vecsched.quantiles import (
+    SelectionScratch,
+    ascending,
+    interpolate,
+    quantile_ranks,
+    quantiles_of,
+    quotient,
+)
 from vecsched.requests import CANCELLED, COMPLETED, FAILED, STATUSES, TIMED_OUT
 
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
@@ -105,39 +113,200 @@ class MetricOptions:
             )
 
 
+class Isolated(NamedTuple):
+    """End-to-end times alone: int64 (n,) in arrival order, and the default starvation limit."""
+
+    picoseconds: np.ndarray
+    starvation_s: float
+
+
 def summarise(
-    engine: Engine, isolated: "Isolated", by_size: np.ndarray, options: MetricOptions
+    engine: Engine, isolated: Isolated, by_size: np.ndarray, options: MetricOptions
 ) -> dict[str, Any]:
     """Return the flat summary of a finished run; see `docs/semantics.md` for each entry.
 
     Args:
         engine: state after a run that has finished.
         isolated: the requests' end-to-end times alone.
-        by_size: int64 (n,), rows by prompt + output, ascending.
+        by_size: int64 (n,), rows by prompt + output, ascending, ties in arrival order.
         options: SLOs and windows.
     """
+    outcome = engine.outcome
     start_ps = int(engine.requests.arrival_ps[0])
-    end_ps = max(int(last_end_ps(engine.outcome.finished_ps)), start_ps)
-    starvation_s = isolated.starvation_s if options.starvation_s is None else options.starvation_s
-    goals = Goals(
-        *(math.inf if slo is None else float(slo) for slo in _slos(options)),
-        starvation_s=float(starvation_s),
-        steady_from_ps=start_ps + round(options.warmup * (end_ps - start_ps)),
-        steady_to_ps=end_ps - round(options.cooldown * (end_ps - start_ps)),
-    )
+    end_ps = int(last_end_ps(outcome.finished_ps))
+    goals = _goals(options, isolated, start_ps, end_ps)
     latencies = _latencies(engine, isolated, goals)
-    summary = _latency_summary(latencies) | _gap_summary(engine)
-    summary["makespan_s"] = (end_ps - start_ps) / PS_PER_S
-    summary |= _throughput(latencies, goals, len(by_size), summary["makespan_s"])
-    summary |= _engine_use(engine, end_ps - start_ps)
-    summary["starved_requests"] = int(latencies.totals[STARVED])
-    summary["starvation_s"] = float(starvation_s)
-    summary |= _fairness(engine, latencies, by_size, summary)
+    scratch = SelectionScratch.for_size(len(by_size))
     counts = np.zeros(len(STATUSES), np.int64)
-    count_statuses(engine.outcome.status, counts)
+    count_statuses(outcome.status, counts)
+
+    summary = _latency_summary(latencies, scratch)
+    sums, products = _account(engine)
+    summary |= _token_gaps(engine, sums)
+    summary["makespan_s"] = (end_ps - start_ps) / PS_PER_S
+    summary |= _throughput(latencies, counts, goals, summary["makespan_s"])
+    summary |= _engine_use(engine, sums, products, end_ps - start_ps)
+    summary |= _starvation(latencies, goals, int(counts[FAILED]), scratch)
+    summary |= _fairness(latencies, summary, scratch)
+    summary["long_over_short_wait"] = _long_over_short_wait(latencies, outcome, by_size)
     summary["requests"] = len(by_size)
     for code in (COMPLETED, FAILED, TIMED_OUT, CANCELLED):
         summary[STATUSES[code]] = int(counts[code])
-    summary["preemptions"] = int(engine.outcome.preemptions.sum())
-    summary["recomputed_tokens"] = int(engine.outcome.recomputed.sum())
+    summary["preemptions"] = int(outcome.preemptions.sum())
+    summary["recomputed_tokens"] = int(outcome.recomputed.sum())
     return summary
+
+
+def _goals(options: MetricOptions, isolated: Isolated, start_ps: int, end_ps: int) -> Goals:
+    slos = (options.ttft_slo_s, options.tpot_slo_s, options.e2e_slo_s)
+    limit = isolated.starvation_s if options.starvation_s is None else options.starvation_s
+    return Goals(
+        *(math.inf if slo is None else float(slo) for slo in slos),
+        starvation_s=float(limit),
+        steady_from_ps=start_ps + round(options.warmup * (end_ps - start_ps)),
+        steady_to_ps=end_ps - round(options.cooldown * (end_ps - start_ps)),
+    )
+
+
+def _latencies(engine: Engine, isolated: Isolated, goals: Goals) -> Latencies:
+    latencies = Latencies(
+        values=np.empty((LATENCIES, len(isolated.picoseconds)), np.float64),
+        count=np.zeros(LATENCIES, np.int64),
+        total=np.zeros(LATENCIES, np.float64),
+        squares=np.zeros(LATENCIES, np.float64),
+        totals=np.zeros(TOTALS, np.int64),
+    )
+    measure_latencies(engine.requests, engine.outcome, isolated.picoseconds, goals, latencies)
+    return latencies
+
+
+def _values(latencies: Latencies, row: int) -> np.ndarray:
+    return latencies.values[row, : latencies.count[row]]
+
+
+def _latency_summary(latencies: Latencies, scratch: SelectionScratch) -> dict[str, Any]:
+    summary = {}
+    wanted = [*QUANTILES.values(), 1.0]
+    for row, (name, unit) in _NAMES.items():
+        *quantiles, largest = quantiles_of(_values(latencies, row), wanted, scratch)
+        summary[f"{name}_mean{unit}"] = quotient(float(latencies.total[row]), latencies.count[row])
+        for label, value in zip(QUANTILES, quantiles, strict=True):
+            summary[f"{name}_{label}{unit}"] = value
+        summary[f"{name}_max{unit}"] = largest
+    return summary
+
+
+def _account(engine: Engine) -> tuple[list[int], list[int]]:
+    sums, products = np.zeros(SUMS, np.int64), np.zeros((PRODUCTS, 2), np.int64)
+    account(written_lines(engine.record), written_gaps(engine.record), sums, products)
+    return sums.tolist(), products_as_int(products)
+
+
+def _token_gaps(engine: Engine, sums: list[int]) -> dict[str, Any]:
+    count = sums[RUN_GAPS]
+    if count == 0:
+        return {"itl_p50_s": math.nan, "itl_p99_s": math.nan, "itl_max_s": math.nan}
+    lines, lone_gaps = written_lines(engine.record), written_gaps(engine.record)
+    scratch = GapScratch(
+        candidates=np.empty((len(lines) + len(lone_gaps), 4), np.int64),
+        kept=np.empty((len(lines) + len(lone_gaps), 4), np.int64),
+        coarse=np.empty(GAP_BUCKETS, np.int64),
+        fine=np.empty(GAP_BUCKETS, np.int64),
+    )
+    wanted = [0.5, 0.99]
+    ranks = quantile_ranks(count, wanted)
+    chosen = np.empty(len(ranks), np.int64)
+    bounds_ps = (sums[SHORTEST_GAP_PS], sums[LONGEST_GAP_PS])
+    select_gaps(lines, lone_gaps, ranks, bounds_ps, scratch, chosen)
+    p50, p99 = interpolate(chosen / PS_PER_S, count, wanted)
+    return {"itl_p50_s": p50, "itl_p99_s": p99, "itl_max_s": sums[LONGEST_GAP_PS] / PS_PER_S}
+
+
+def _throughput(
+    latencies: Latencies, counts: np.ndarray, goals: Goals, makespan_s: float
+) -> dict[str, Any]:
+    totals, completed = latencies.totals.tolist(), int(counts[COMPLETED])
+    steady_s = max(goals.steady_to_ps - goals.steady_from_ps, 0) / PS_PER_S
+    return {
+        "requests_per_s": quotient(completed, makespan_s),
+        "output_tokens_per_s": quotient(totals[COMPLETED_OUTPUT], makespan_s),
+        "total_tokens_per_s": quotient(totals[COMPLETED_TOKENS], makespan_s),
+        "requests_per_s_steady": quotient(totals[STEADY_REQUESTS], steady_s),
+        "output_tokens_per_s_steady": quotient(totals[STEADY_OUTPUT], steady_s),
+        "total_tokens_per_s_steady": quotient(totals[STEADY_TOKENS], steady_s),
+        "goodput_requests_per_s": quotient(totals[GOOD], makespan_s),
+        "slo_attainment": totals[GOOD] / int(counts.sum()),
+        "slo_attainment_completed": quotient(totals[GOOD], completed),
+    }
+
+
+def _engine_use(
+    engine: Engine, sums: list[int], products: list[int], makespan_ps: int
+) -> dict[str, Any]:
+    limits, iterations, busy_ps = engine.limits, sums[RUN_ITERATIONS], sums[BUSY_PS]
+    blocked = dict(zip(BLOCK_REASONS, sums[BLOCKED_PS:], strict=True))
+    limited = limits.kv_capacity < UNLIMITED
+    held = quotient(products[KV_TIME], limits.kv_capacity * busy_ps) if limited else math.nan
+    return {
+        "iterations": iterations,
+        "mean_batch_tokens": quotient(sums[RUN_TOKENS], iterations),
+        "mean_batch_size": quotient(sums[RUN_SLOTS], iterations),
+        "batch_occupancy": quotient(products[SLOT_TIME], limits.slots * busy_ps),
+        "kv_utilization": held,
+        "token_budget_utilization": quotient(products[TOKEN_TIME], limits.tokens * busy_ps),
+        "busy_fraction": quotient(busy_ps, makespan_ps),
+        **{f"blocked_{name}_share": quotient(ps, makespan_ps) for name, ps in blocked.items()},
+        "empty_queue_share": quotient(makespan_ps - sum(blocked.values()), makespan_ps),
+    }
+
+
+def _starvation(
+    latencies: Latencies, goals: Goals, failed: int, scratch: SelectionScratch
+) -> dict[str, Any]:
+    (ratio,) = quantiles_of(_values(latencies, WAIT_RATIO), [0.99], scratch)
+    nobody_can_run = failed == latencies.values.shape[1]
+    longest_s = int(latencies.totals[LONGEST_WAIT_PS]) / PS_PER_S
+    return {
+        "starved_requests": int(latencies.totals[STARVED]),
+        "starvation_s": goals.starvation_s,
+        "max_queue_wait_s": math.nan if nobody_can_run else longest_s,
+        "wait_over_isolated_p99": ratio,
+    }
+
+
+def _fairness(
+    latencies: Latencies, summary: dict[str, Any], scratch: SelectionScratch
+) -> dict[str, Any]:
+    slowdowns, count = _values(latencies, SLOWDOWN), int(latencies.count[SLOWDOWN])
+    total = float(latencies.total[SLOWDOWN])
+    variance, gini = math.nan, math.nan
+    if count > 0:
+        variance = sum_of_squared_deviations(slowdowns, total / count) / count
+        weighted = sum_weighted_by_rank(ascending(slowdowns, scratch))
+        gini = quotient(2 * weighted, count * total) - (count + 1) / count
+    return {
+        "jain_slowdown": _jain(latencies, SLOWDOWN),
+        "jain_tpot": _jain(latencies, TPOT),
+        "ttft_p99_over_p50": quotient(summary["ttft_p99_s"], summary["ttft_p50_s"]),
+        "slowdown_p99_over_p50": quotient(summary["slowdown_p99"], summary["slowdown_p50"]),
+        "slowdown_variance": variance,
+        "slowdown_gini": gini,
+    }
+
+
+def _jain(latencies: Latencies, row: int) -> float:
+    """Jain's index (Jain, Chiu and Hawe, 1984): (sum x)^2 / (n sum x^2)."""
+    total = float(latencies.total[row])
+    return quotient(total * total, int(latencies.count[row]) * float(latencies.squares[row]))
+
+
+def _long_over_short_wait(latencies: Latencies, outcome: Outcome, by_size: np.ndarray) -> float:
+    waits = _values(latencies, WAIT)
+    if len(waits) == 0:
+        return math.nan
+    admitted = outcome.admitted_ps != NEVER_PS
+    place = np.cumsum(admitted) - 1
+    part = np.zeros(len(waits), np.int8)
+    tenth = max(1, len(waits) // 10)
+    short, long = mean_waits_of_extremes(waits, place[by_size[admitted[by_size]]], tenth, part)
+    return quotient(long, short)

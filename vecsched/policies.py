@@ -13,7 +13,7 @@ then row); the kernels see only ranks. **Adding a policy is one function here**,
 | `shortest_total` | the fewest tokens in all | shortest job first |
 | `longest_total` | the most tokens in all | LPT, Graham 1969 |
 | `priority` | the smallest `priority` | vLLM's priority policy |
-| `deadline` (`edf`) | the earliest `deadline_s`; none: last | earliest deadline first, Liu and Layland 1973 |
+| `deadline` (`edf`) | the earliest `deadline_s`; none: last | EDF, Liu and Layland 1973 |
 | `aging(rate)` | the least tokens - rate x seconds waited | aging at one common rate |
 | `random(seed)` | by lot | baseline |
 """
@@ -133,7 +133,7 @@ def parse_policy(text: str) -> tuple[str, float]:
 
 
 def order_of(trace: Trace, policy: str) -> np.ndarray:
-    """Return the trace's rows in the order in which `policy` serves them: int64 (n,).
+    """Return the order in which `policy` serves, as places in `trace.order`: int64 (n,).
 
     Raises:
         ConfigError: the policy is unknown, or the trace lacks a column that it needs.
@@ -144,4 +144,4 @@ def order_of(trace: Trace, policy: str) -> np.ndarray:
         raise ConfigError(f"policy {name!r} needs the trace column {needed!r}, which is missing")
     keys = POLICIES[name].keys(trace, parameter)[trace.order]
     # Stable over arrival order: equal keys keep arrival, then row order.
-    return trace.order[np.argsort(keys, kind="stable")]
+    return np.argsort(keys, kind="stable")

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from vecsched.clock import HORIZON_PS, PS_PER_S, fits
+from vecsched.clock import HORIZON_PS, PS_PER_S, fits, to_ps
 from vecsched.errors import InputError
 
 MAX_TOKENS = 2**31 - 1
@@ -115,8 +115,8 @@ class Trace:
 
     @cached_property
     def order(self) -> np.ndarray:
-        """Rows in arrival order, ties in row order: int64 (n,)."""
-        return np.argsort(self.arrival_s, kind="stable")
+        """Rows in arrival order by the picosecond, ties in row order: int64 (n,)."""
+        return np.argsort(to_ps(self.arrival_s), kind="stable")
 
     @cached_property
     def backward_steps(self) -> int:
@@ -161,13 +161,15 @@ def _integers(name: str, values: Any) -> np.ndarray:
     if column.dtype.kind == "f":
         _reject(~np.isfinite(column), column, name, "must be a whole number, not missing")
         _reject(column != np.rint(column), column, name, "must be a whole number")
+        _reject(np.abs(column) >= 2**63, column, name, "must fit 64 bits")
     return np.array(column, np.int64)
 
 
 def _counts(name: str, values: Any) -> np.ndarray:
-    column = _integers(name, values)
+    numbers = _numbers(name, values)
+    _reject(numbers > MAX_TOKENS, numbers, name, f"must not exceed {MAX_TOKENS}")
+    column = _integers(name, numbers)
     _reject(column < 0, column, name, "must not be negative")
-    _reject(column > MAX_TOKENS, column, name, f"must not exceed {MAX_TOKENS}")
     return column
 
 
@@ -180,7 +182,7 @@ def _times(name: str, values: Any) -> np.ndarray:
         ~fits(column),
         column,
         name,
-        f"is beyond the clock's {limit:.0f} days: subtract the first arrival",
+        f"is beyond the clock's {limit:.0f} days: subtract the first arrival, or check the time unit",
     )
     return column
 
@@ -199,7 +201,9 @@ def _instants(name: str, values: Any) -> np.ndarray | None:
 
 
 def _labels(name: str, values: Any) -> np.ndarray:
-    source = _column(name, values)
-    column = np.empty(len(source), object)
-    column[:] = source.tolist()
+    labels = _column(name, values).tolist() if isinstance(values, np.ndarray) else list(values)
+    column = np.empty(len(labels), object)
+    # One by one: NumPy would look into labels that are sequences themselves.
+    for row, label in enumerate(labels):
+        column[row] = label
     return column

@@ -48,7 +48,7 @@ def read_aiconfigurator(
         {"batch_size": "sequences", "step": "context", **HEADS},
         full,
     )
-    gpu = _hardware(folder.with_name(folder.name + ".yaml"))
+    memory_bytes_per_s, launch_s = _hardware(folder.with_name(folder.name + ".yaml"))
     return OperatorTables(
         gemm=_table(
             folder / "gemm" / backend / "gemm_perf.parquet",
@@ -66,8 +66,8 @@ def read_aiconfigurator(
             {"num_gpus": "gpus", "message_size": "bytes"},
             {"allreduce_dtype": "bfloat16", "backend": "vllm_graph"},
         ),
-        memory_bytes_per_s=gpu["mem_bw"] * gpu["mem_bw_empirical_scaling_factor"],
-        launch_s=gpu["mem_empirical_constant_latency"],
+        memory_bytes_per_s=memory_bytes_per_s,
+        launch_s=launch_s,
         cache_bytes=cache_bytes,
     )
 
@@ -86,15 +86,21 @@ def _table(path: Path, names: dict[str, str], only: dict[str, str | int]) -> pd.
     if rows.empty:
         wanted = ", ".join(f"{column} = {value}" for column, value in only.items())
         raise InputError(f"no row with {wanted}", source=path)
+    bad = rows[~(rows["latency"] > 0)]
+    if not bad.empty:
+        row, value = int(bad.index[0]), bad["latency"].iloc[0]
+        raise InputError("must be > 0", source=path, row=row, field="latency", value=value)
     merged = rows[[*names, "latency"]].groupby(list(names), as_index=False).median()
     seconds = merged["latency"] / 1e3
     return merged[list(names)].rename(columns=names).assign(seconds=seconds)
 
 
-def _hardware(path: Path) -> dict[str, float]:
+def _hardware(path: Path) -> tuple[float, float]:
+    """Return the bandwidth that a small kernel reaches, in bytes a second, and its least time."""
     try:
-        return dict(yaml.safe_load(path.read_text("utf-8"))["gpu"])
+        gpu = yaml.safe_load(path.read_text("utf-8"))["gpu"]
+        bandwidth = gpu["mem_bw"] * gpu["mem_bw_empirical_scaling_factor"]
+        return float(bandwidth), float(gpu["mem_empirical_constant_latency"])
     except (OSError, yaml.YAMLError, KeyError, TypeError) as error:
-        raise InputError(
-            f"cannot be read as a system of aiconfigurator: {error}", source=path
-        ) from None
+        problem = f"cannot be read as a system of aiconfigurator: {error!r}"
+        raise InputError(problem, source=path) from None

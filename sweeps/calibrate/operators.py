@@ -32,11 +32,13 @@ from vecsched.errors import CostError
 ENGINE_OVERHEAD_S = 0.001
 # Beyond, the decode tables hold contexts of a few tokens only.
 MOST_DECODES = 512
+# Each fold must leave enough rows for the few terms of attention.
+FEWEST_ROWS = 10
 
 
 @dataclass(frozen=True, kw_only=True)
 class OperatorTables:
-    """Measured seconds of one call of each kernel on one GPU; a DataFrame each.
+    """Measured seconds of one call of each kernel on one GPU; a DataFrame each, no duplicates.
 
     Attributes:
         gemm: `tokens, outputs, inputs, seconds`, on a complete grid.
@@ -97,7 +99,8 @@ def from_operators(
         only, on the rows of the fit and, in five folds, on attention rows held out.
 
     Raises:
-        CostError: the tables do not hold the shape's matrices, heads or number of GPUs.
+        CostError: the tables do not hold the shape's matrices, heads or number of GPUs, or fewer
+            than 10 usable rows of either attention.
     """
     linear = _linear(tables, shape)
     rows = _iterations(tables, shape, linear, overhead_s)
@@ -153,6 +156,9 @@ def _iterations(
     context = decodes["sequences"] * decodes["context"]
     fits_cache = context * shape.kv_bytes <= tables.cache_bytes
     decodes = decodes[~fits_cache & (decodes["sequences"] <= MOST_DECODES)]
+    for kind, left in (("prefill", prefills), ("decode", decodes)):
+        if len(left) < FEWEST_ROWS:
+            raise CostError(f"{len(left)} usable {kind} attention times: a fit needs {FEWEST_ROWS}")
     rows = pd.concat(
         [
             pd.DataFrame(

@@ -9,7 +9,9 @@ from typer.core import TyperCommand
 
 from vecsched.errors import VecschedError
 
-USAGE_ERROR = 2  # exit code: bad usage or bad input; nothing was written
+# Exit codes.
+USAGE_ERROR = 2  # bad usage or bad input; nothing was written
+INTERRUPTED = 130
 
 AsJson = Annotated[
     bool, typer.Option("--json", help="Print the result as JSON on stdout, and nothing else there.")
@@ -35,3 +37,6 @@ class Command(TyperCommand):
             else:
                 typer.echo(f"error: {error}", err=True)
             raise typer.Exit(USAGE_ERROR) from None
+        except KeyboardInterrupt:
+            typer.echo("interrupted", err=True)
+            raise typer.Exit(INTERRUPTED) from None

@@ -6,6 +6,7 @@ is the request-level scheduling that Orca (Yu et al., OSDI'22, section 2) descri
 """
 
 from vecsched._jit import entry_point, kernel
+from vecsched.config import SchedulerConfig
 from vecsched.kernels.arrivals import join_arrivals, next_expired_member, skip_to_next_arrival
 from vecsched.kernels.batch import (
     Stretch,
@@ -40,6 +41,19 @@ from vecsched.kernels.engine import (
 from vecsched.kernels.queue import may_pass_over, open_gates, promote_overdue, row_at
 from vecsched.kernels.record import LEFT, PARKED, note_change, note_lone_gap
 from vecsched.requests import ACTIVE
+
+IDLE_ITERATION = False
+
+
+def smallest_demand(config: SchedulerConfig) -> int:
+    """A prompt can be computed in pieces of any size."""
+    return 1
+
+
+def lone_chunk(config: SchedulerConfig) -> int:
+    """Prompt tokens of one iteration when a request is alone."""
+    bounds = (config.prefill_chunk_size, config.max_num_batched_tokens, config.max_prefill_tokens)
+    return min(bound for bound in bounds if bound is not None)
 
 
 @entry_point

@@ -6,6 +6,7 @@ An iteration with a prefill is taken alone; between those, stretches of pure dec
 """
 
 from vecsched._jit import entry_point, kernel
+from vecsched.config import SchedulerConfig
 from vecsched.kernels.arrivals import join_arrivals, next_expired_member, skip_to_next_arrival
 from vecsched.kernels.batch import (
     Stretch,
@@ -42,6 +43,19 @@ from vecsched.kernels.engine import (
 )
 from vecsched.kernels.queue import may_pass_over, open_gates, promote_overdue, row_at
 from vecsched.kernels.record import LEFT, note_change
+
+# A request with one output token waits out an iteration of 0 tokens.
+IDLE_ITERATION = True
+
+
+def smallest_demand(config: SchedulerConfig) -> int:
+    """Whole chunks only."""
+    return config.prefill_chunk_size
+
+
+def lone_chunk(config: SchedulerConfig) -> int:
+    """Prompt tokens of one iteration when a request is alone."""
+    return config.prefill_chunk_size
 
 
 @entry_point

@@ -1,12 +1,34 @@
 """What time brings: arrivals, ends (cancellation, timeout), and how far a stretch may run."""
 
-from vecsched._jit import kernel
+from vecsched._jit import entry_point, kernel
 from vecsched.clock import NEVER_PS
 from vecsched.kernels.bitset import NONE
 from vecsched.kernels.engine import ARRIVED, EXPIRED, NOW, QUEUED, WATCH
 from vecsched.kernels.queue import dequeue, enqueue, next_overdue_ps
 from vecsched.kernels.stretch import iterations_to_reach, stretch_ps
 from vecsched.requests import ACTIVE, FAILED, FIRST_TERMINAL
+
+# Why a request is refused at the door, by code; the first reason that applies counts.
+DOOR_REASONS = ("", "empty_prompt", "empty_output", "max_tokens", "kv_blocks", "token_budget")
+WELCOME, EMPTY_PROMPT, EMPTY_OUTPUT, OUTPUT_TOO_LONG, KV_TOO_LARGE, DEMAND_TOO_LARGE = range(6)
+
+
+@entry_point
+def check_at_door(prompt, output, kv_blocks, limits, door):
+    """Fill `door` with the reason why each request could never be served, or WELCOME."""
+    budget = min(limits.tokens, limits.prefill_tokens)
+    for row in range(len(door)):
+        door[row] = WELCOME
+        if prompt[row] == 0:
+            door[row] = EMPTY_PROMPT
+        elif output[row] == 0:
+            door[row] = EMPTY_OUTPUT
+        elif output[row] > limits.most_output:
+            door[row] = OUTPUT_TOO_LONG
+        elif kv_blocks[row] > limits.kv_capacity:
+            door[row] = KV_TOO_LARGE
+        elif min(prompt[row], limits.smallest_demand) > budget:
+            door[row] = DEMAND_TOO_LARGE
 
 
 @kernel

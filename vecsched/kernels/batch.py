@@ -85,8 +85,10 @@ def stop_decoding(engine, row):
     left = engine.members.finishes_in[row] - state[ITERATION]
     if left > 0:
         leave(engine.calendar, engine.members.finishes_in[row], row)
+    made = engine.requests.output[row] - left
+    engine.outcome.generated[row] = made
     state[DECODES] -= 1
-    state[CONTEXT_TOKENS] -= engine.requests.prompt[row] + engine.requests.output[row] - left
+    state[CONTEXT_TOKENS] -= engine.requests.prompt[row] + made
 
 
 @kernel

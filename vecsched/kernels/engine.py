@@ -20,6 +20,11 @@ FINISHED, CLOCK_OVERFLOW, NO_PROGRESS, RECORD_FULL = range(4)
 # Why the head of the queue is not in the batch.
 SLOT, KV_BLOCKS, TOKEN_BUDGET, NOT_BLOCKED = range(4)
 
+BLOCK_REASONS = ("slot", "kv_blocks", "token_budget")
+
+# A capacity that never binds.
+UNLIMITED = 2**62
+
 # Mutable whole numbers of a run, by their place in `Engine.state`.
 (
     NOW,  # the clock, ps
@@ -65,7 +70,10 @@ class Requests(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """The scheduler's knobs as whole numbers; what is unlimited is very large."""
+    """The scheduler's knobs as whole numbers; what is unlimited is very large.
+
+    `smallest_demand` is the least that a long enough prompt must be given in one iteration.
+    """
 
     slots: int
     tokens: int
@@ -74,6 +82,8 @@ class Limits(NamedTuple):
     kv_capacity: int
     max_wait_ps: int
     lookahead: int
+    most_output: int
+    smallest_demand: int
 
 
 class Queue(NamedTuple):
@@ -89,12 +99,16 @@ class Queue(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What became of each request; instants are NEVER_PS until they come."""
+    """What became of each request; instants are NEVER_PS until they come.
+
+    `generated` counts the output tokens of a request whose decode has ended.
+    """
 
     status: np.ndarray
     admitted_ps: np.ndarray
     first_token_ps: np.ndarray
     finished_ps: np.ndarray
+    generated: np.ndarray
     preemptions: np.ndarray
     recomputed: np.ndarray
 
@@ -134,4 +148,4 @@ def stop_reason(engine):
     """What stops the run at this point, or FINISHED if nothing does."""
     if engine.state[NOW] >= HORIZON_PS:
         return CLOCK_OVERFLOW
-    return RECORD_FULL if is_full(engine.record, engine.limits.slots) else FINISHED
+    return RECORD_FULL if is_full(engine.record) else FINISHED

@@ -6,7 +6,7 @@ import numpy as np
 
 from vecsched._jit import entry_point
 from vecsched.clock import NEVER_PS, PS_PER_S
-from vecsched.requests import COMPLETED, FAILED
+from vecsched.requests import COMPLETED
 
 # Rows of `Latencies.values`: float64, the requests that have the value, in arrival order.
 WAIT, TTFT, TPOT, E2E, NORMALIZED, SLOWDOWN, WAIT_RATIO, LATENCIES = range(8)
@@ -60,8 +60,10 @@ def measure_latencies(requests, outcome, isolated_ps, goals, result):
         totals[LONGEST_WAIT_PS] = max(totals[LONGEST_WAIT_PS], waited)
         if waited / PS_PER_S > goals.starvation_s:
             totals[STARVED] += 1
-        values[WAIT_RATIO, count[WAIT_RATIO]] = waited / isolated_ps[row]
-        count[WAIT_RATIO] += 1
+        alone = isolated_ps[row]
+        if alone > 0:
+            values[WAIT_RATIO, count[WAIT_RATIO]] = waited / alone
+            count[WAIT_RATIO] += 1
         if admitted == NEVER_PS:
             continue
         values[WAIT, count[WAIT]] = waited / PS_PER_S
@@ -80,8 +82,10 @@ def measure_latencies(requests, outcome, isolated_ps, goals, result):
         done = count[E2E]
         values[E2E, done] = e2e
         values[NORMALIZED, done] = e2e / output
-        values[SLOWDOWN, done] = (finished - arrival) / isolated_ps[row]
         count[E2E] = done + 1
+        if alone > 0:
+            values[SLOWDOWN, count[SLOWDOWN]] = (finished - arrival) / alone
+            count[SLOWDOWN] += 1
         tpot = 0.0
         if output > 1:
             tpot = (finished - first_token) / PS_PER_S / (output - 1)
@@ -96,7 +100,6 @@ def measure_latencies(requests, outcome, isolated_ps, goals, result):
             totals[STEADY_OUTPUT] += output
             totals[STEADY_TOKENS] += tokens
     count[NORMALIZED] = count[E2E]
-    count[SLOWDOWN] = count[E2E]
     for latency in range(LATENCIES):
         total, squares = 0.0, 0.0
         for place in range(count[latency]):

@@ -41,6 +41,7 @@ class Record(NamedTuple):
         changes: int64 (capacity, 3): from line on, row is scheduled tokens (or one of the codes).
         lone_gaps: int64 (capacity, 3): row, ps, tokens: gaps between tokens of a request that are
             not the duration of one iteration, and how many tokens came after such a gap.
+        slack: changes and lone gaps that one boundary may add.
     """
 
     count: np.ndarray
@@ -48,35 +49,46 @@ class Record(NamedTuple):
     logging: bool
     changes: np.ndarray
     lone_gaps: np.ndarray
+    slack: int
 
 
 @kernel
-def boundary_slack(slots):
-    """Changes and lone gaps that one boundary may add."""
-    return 4 * slots + 16
-
-
-@kernel
-def is_full(record, slots):
-    """Tell whether one more boundary of a batch of `slots` requests might not fit."""
-    # A boundary moves each member a few times at most: planned, evicted, completed, replaced.
-    slack = boundary_slack(slots)
+def is_full(record):
+    """Tell whether what one more boundary may add could have no room."""
     return (
         record.count[0] + 2 > len(record.lines)
-        or (record.logging and record.count[1] + slack > len(record.changes))
-        or record.count[2] + slack > len(record.lone_gaps)
+        or (record.logging and record.count[1] + record.slack > len(record.changes))
+        or record.count[2] + record.slack > len(record.lone_gaps)
     )
 
 
-def empty_record(capacity: int, logging: bool) -> Record:
+def empty_record(capacity: int, slots: int, logging: bool) -> Record:
     """Return a record with room for `capacity` lines, and as many changes if `logging`."""
+    # A boundary moves each member a few times at most: planned, evicted, completed, replaced.
+    slack = 4 * slots + 16
     return Record(
         count=np.zeros(3, np.int64),
         lines=np.empty((capacity, LINE_SIZE), np.int64),
         logging=logging,
-        changes=np.empty((capacity if logging else 1, 3), np.int64),
-        lone_gaps=np.empty((capacity, 3), np.int64),
+        changes=np.empty((capacity + slack if logging else 1, 3), np.int64),
+        lone_gaps=np.empty((capacity + slack, 3), np.int64),
+        slack=slack,
     )
+
+
+def written_lines(record: Record) -> np.ndarray:
+    """The lines written so far, (l, LINE_SIZE): a view."""
+    return record.lines[: record.count[0]]
+
+
+def written_changes(record: Record) -> np.ndarray:
+    """The changes logged so far, (c, 3): a view."""
+    return record.changes[: record.count[1]]
+
+
+def written_gaps(record: Record) -> np.ndarray:
+    """The lone gaps noted so far, (g, 3): a view."""
+    return record.lone_gaps[: record.count[2]]
 
 
 @kernel

@@ -1,0 +1,103 @@
+"""simulate: one trace, one configuration, one cost model."""
+
+from collections.abc import Iterable
+from typing import NoReturn
+
+from vecsched._jit import engine_version, is_compiled
+from vecsched.assembly import (
+    RecordPool,
+    assemble,
+    by_size,
+    discipline_of,
+    isolated_of,
+)
+from vecsched.clock import HORIZON_PS, PS_PER_S
+from vecsched.config import SchedulerConfig
+from vecsched.cost import CostModel
+from vecsched.errors import ClockOverflowError, NoProgressError
+from vecsched.kernels.engine import (
+    CLOCK_OVERFLOW,
+    FINISHED,
+    HEAD,
+    ITERATION,
+    NOW,
+    QUEUED,
+    RECORD_FULL,
+    Engine,
+)
+from vecsched.metrics import MetricOptions, summarise
+from vecsched.results import Result
+from vecsched.trace import Trace
+
+__all__ = ["Result", "engine_version", "is_compiled", "simulate", "warm_up"]
+
+_records = RecordPool()
+_DEFAULT_METRICS = MetricOptions()
+
+
+def simulate(
+    trace: Trace,
+    config: SchedulerConfig,
+    cost: CostModel,
+    log_iterations: bool = False,
+    *,
+    metrics: MetricOptions = _DEFAULT_METRICS,
+) -> Result:
+    """Run a trace through a scheduler until every request has ended.
+
+    Args:
+        trace: the requests.
+        config: the scheduler's knobs.
+        cost: how long an iteration takes.
+        log_iterations: keep what every single iteration did in `Result.iterations`.
+        metrics: SLOs, starvation limit and steady window of the summary.
+
+    Returns:
+        A `Result`: `summary`, and the tables `requests`, `iterations`, `stretches`.
+
+    Raises:
+        ConfigError: the trace lacks a column that the policy needs.
+        CostError: the cost model gives some iteration a negative duration.
+        ClockOverflowError: simulated time leaves the clock.
+        NoProgressError: the scheduler stood still: a bug.
+    """
+    # Four lines a request hold most runs; one that needs more is run again with twice the room.
+    capacity = 4 * len(trace) + 1024
+    while True:
+        record = _records.borrow(capacity, config.max_batch_size, bool(log_iterations))
+        engine = assemble(trace, config, cost, record)
+        status = discipline_of(config).run(engine)
+        if status != RECORD_FULL:
+            break
+        _records.give_back(record)
+        capacity *= 2
+    if status != FINISHED:
+        _fail(status, engine, trace)
+    isolated = isolated_of(trace, config, cost, engine)
+    summary = summarise(engine, isolated, by_size(trace), metrics)
+    result = Result(trace, engine, isolated, summary)
+    _records.give_back_with(result, record)
+    return result
+
+
+def warm_up(disciplines: Iterable[str]) -> None:
+    """Compile, or load from disk, every kernel that these disciplines need."""
+    trace = Trace([0.0, 0.0], [2, 1], [2, 1])
+    for discipline in disciplines:
+        simulate(trace, SchedulerConfig(discipline=discipline), CostModel.unit())
+
+
+def _fail(status: int, engine: Engine, trace: Trace) -> NoReturn:
+    now = int(engine.state[NOW]) / PS_PER_S
+    iteration = int(engine.state[ITERATION])
+    if status == CLOCK_OVERFLOW:
+        raise ClockOverflowError(
+            f"after {iteration} iterations simulated time is {now} s, beyond the clock's "
+            f"{HORIZON_PS / PS_PER_S:.0f} s: the load is far above what this setting can serve"
+        )
+    head = int(engine.state[HEAD])
+    name = "none" if head < 0 else repr(trace.id[trace.order[head]])
+    raise NoProgressError(
+        f"at {now} s, after {iteration} iterations, {int(engine.state[QUEUED])} requests wait and "
+        f"nothing runs; the queue's head is request {name}. Please report this as a bug."
+    )
