@@ -72,9 +72,11 @@ def frontier_plot(
         _scatter(axes, group.points[x], group.points[y], group)
         _staircase(axes, group, x, y, "steps-pre" if x in maximise else "steps-post")
     for axis, name in ((axes.xaxis, x), (axes.yaxis, y)):
-        _dress(
-            axis, points[name], f"{words(name)}, {'more' if name in maximise else 'less'} is better"
-        )
+        more = name in maximise
+        axis.set_label_text(f"{words(name)}, {'more' if more else 'less'} is better", color=INK)
+        # A logarithm shows small values at length: where they are the good ones, or where the
+        # frontier itself has them.
+        _choose_scale(axis, (front if more else points)[name])
     axes.set_title(
         f"{len(front)} of {len(points)} settings are on the frontier", loc="left", size=10
     )
@@ -160,12 +162,12 @@ def _staircase(axes: Axes, group: Group, x: str, y: str, step: str) -> None:
     if (rise >= 0).all() or (rise <= 0).all():
         axes.plot(front[x], front[y], drawstyle=step, color=group.colour, linewidth=1.8)
     poor = front["mark"] == POOR_SLO
-    faces, edges = poor.map({True: "white", False: group.colour}), group.colour
-    axes.scatter(front[x], front[y], s=30, c=faces, edgecolors=edges, linewidths=1.4, zorder=4)
+    for members, face, edge in ((poor, "white", group.colour), (~poor, group.colour, "white")):
+        spots = (front[x][members], front[y][members])
+        axes.scatter(*spots, s=34, facecolors=face, edgecolors=edge, linewidths=1.2, zorder=4)
 
 
-def _dress(axis: XAxis | YAxis, values: pd.Series, label: str) -> None:
-    axis.set_label_text(label, color=INK)
+def _choose_scale(axis: XAxis | YAxis, values: pd.Series) -> None:
     if len(values) and values.min() > 0 and values.max() > _LOG_SPAN * values.min():
         axis.axes.set(**{f"{axis.axis_name}scale": "log"})
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))

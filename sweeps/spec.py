@@ -4,7 +4,7 @@
 impossible is left when the first simulation starts. `docs/sweep-files.md` is the file's reference.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self, cast
 
@@ -36,6 +36,8 @@ _PLAINER = {
     "string_too_short": "must not be empty",
     "too_short": "must not be empty",
 }
+
+_KEY = "[key]"  # how pydantic marks that an error is about a mapping's key, not its value
 
 _READY_MADE = Path(__file__).parent / "specs"
 
@@ -172,13 +174,16 @@ def load_spec(spec: str | Path) -> SweepSpec:
 def _sentence(error: ErrorDetails) -> str:
     """Say one of pydantic's errors as "key path = value: problem"."""
     context = error.get("ctx", {})
-    parts = [part for part in error["loc"] if part != "[key]"]
-    place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts)
-    at = context.get("at", "")
-    place = (place + (at if at.startswith("[") or not at else f".{at}")).removeprefix(".")
+    place = _key_path([*error["loc"], context.get("at", "")])
     value = context.get("value", error["input"])
-    is_key = error["loc"][-1:] == ("[key]",)
-    if not is_key and not isinstance(value, Mapping | list | Section):
+    about_a_key = error["loc"][-1:] == (_KEY,)
+    if not about_a_key and not isinstance(value, Mapping | list | Section):
         place += f" = {value!r}"
     text = _PLAINER.get(error["type"], error["msg"].replace("Input should be", "must be"))
     return f"{place}: {text}" if place else text
+
+
+def _key_path(parts: Sequence[int | str]) -> str:
+    """Join ["axes", "load", 2] to "axes.load[2]"; a part may be a path itself."""
+    named = [f"[{part}]" if isinstance(part, int) else part for part in parts if part != _KEY]
+    return ".".join(part for part in named if part).replace(".[", "[")

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vecsched.clock import NEVER_PS, PS_PER_S
+from vecsched.clock import PS_PER_S
 from vecsched.errors import ConfigError
 from vecsched.kernels.accounting import (
     BLOCKED_PS,
@@ -30,7 +30,7 @@ from vecsched.kernels.accounting import (
     account,
     products_as_int,
 )
-from vecsched.kernels.engine import BLOCK_REASONS, UNLIMITED, Engine, Outcome
+from vecsched.kernels.engine import BLOCK_REASONS, UNLIMITED, Engine
 from vecsched.kernels.gaps import GAP_BUCKETS, GapScratch, select_gaps
 from vecsched.kernels.latency import (
     COMPLETED_OUTPUT,
@@ -57,6 +57,7 @@ from vecsched.kernels.latency import (
     mean_waits_of_extremes,
     measure_latencies,
     sum_of_squared_deviations,
+    sum_latencies,
     sum_weighted_by_rank,
 )
 from vecsched.kernels.record import written_gaps, written_lines
@@ -148,7 +149,7 @@ def summarise(
     summary |= _engine_use(engine, sums, products, end_ps - start_ps)
     summary |= _starvation(latencies, goals, int(counts[FAILED]), scratch)
     summary |= _fairness(latencies, summary, scratch)
-    summary["long_over_short_wait"] = _long_over_short_wait(latencies, outcome, by_size)
+    summary["long_over_short_wait"] = _long_over_short_wait(latencies, engine, by_size)
     summary["requests"] = len(by_size)
     for code in (COMPLETED, FAILED, TIMED_OUT, CANCELLED):
         summary[STATUSES[code]] = int(counts[code])
@@ -177,6 +178,7 @@ def _latencies(engine: Engine, isolated: Isolated, goals: Goals) -> Latencies:
         totals=np.zeros(TOTALS, np.int64),
     )
     measure_latencies(engine.requests, engine.outcome, isolated.picoseconds, goals, latencies)
+    sum_latencies(latencies.values, latencies.count, latencies.total, latencies.squares)
     return latencies
 
 
@@ -215,10 +217,10 @@ def _token_gaps(engine: Engine, sums: list[int]) -> dict[str, Any]:
     )
     wanted = [0.5, 0.99]
     ranks = quantile_ranks(count, wanted)
-    chosen = np.empty(len(ranks), np.int64)
+    chosen = np.array(ranks, np.int64)
     bounds_ps = (sums[SHORTEST_GAP_PS], sums[LONGEST_GAP_PS])
-    select_gaps(lines, lone_gaps, ranks, bounds_ps, scratch, chosen)
-    p50, p99 = interpolate(chosen / PS_PER_S, count, wanted)
+    select_gaps(lines, lone_gaps, chosen, bounds_ps, scratch)
+    p50, p99 = interpolate(ranks, chosen / PS_PER_S, count, wanted)
     return {"itl_p50_s": p50, "itl_p99_s": p99, "itl_max_s": sums[LONGEST_GAP_PS] / PS_PER_S}
 
 
@@ -300,13 +302,12 @@ def _jain(latencies: Latencies, row: int) -> float:
     return quotient(total * total, int(latencies.count[row]) * float(latencies.squares[row]))
 
 
-def _long_over_short_wait(latencies: Latencies, outcome: Outcome, by_size: np.ndarray) -> float:
-    waits = _values(latencies, WAIT)
-    if len(waits) == 0:
+def _long_over_short_wait(latencies: Latencies, engine: Engine, by_size: np.ndarray) -> float:
+    admitted = int(latencies.count[WAIT])
+    if admitted == 0:
         return math.nan
-    admitted = outcome.admitted_ps != NEVER_PS
-    place = np.cumsum(admitted) - 1
-    part = np.zeros(len(waits), np.int8)
-    tenth = max(1, len(waits) // 10)
-    short, long = mean_waits_of_extremes(waits, place[by_size[admitted[by_size]]], tenth, part)
+    part = np.zeros(len(by_size), np.int8)
+    short, long = mean_waits_of_extremes(
+        engine.requests, engine.outcome.admitted_ps, by_size, admitted, part
+    )
     return quotient(long, short)

@@ -32,19 +32,23 @@ def between(lower: float, upper: float, share: float) -> float:
     return lower + (upper - lower) * share
 
 
-def quantile_ranks(count: int, quantiles: list[float]) -> np.ndarray:
-    """Return the two ranks that each quantile lies between: int64 (2 * k,), ascending."""
-    below = [math.floor(q * (count - 1)) for q in quantiles]
-    return np.array([min(rank + i, count - 1) for rank in below for i in (0, 1)], np.int64)
+def quantile_ranks(count: int, quantiles: list[float]) -> list[int]:
+    """Return the ranks that quantiles of `count` values lie between, ascending, each once."""
+    below = {math.floor(q * (count - 1)) for q in quantiles}
+    return sorted(below | {min(rank + 1, count - 1) for rank in below})
 
 
-def interpolate(chosen: np.ndarray, count: int, quantiles: list[float]) -> list[float]:
+def interpolate(
+    ranks: list[int], values: np.ndarray, count: int, quantiles: list[float]
+) -> list[float]:
     """Turn the order statistics at `quantile_ranks` into quantiles."""
-    values = chosen.tolist()
-    return [
-        between(values[2 * i], values[2 * i + 1], math.modf(q * (count - 1))[0])
-        for i, q in enumerate(quantiles)
-    ]
+    at_rank = dict(zip(ranks, values.tolist(), strict=True))
+    found = []
+    for q in quantiles:
+        share, below = math.modf(q * (count - 1))
+        lower = at_rank[int(below)]
+        found.append(between(lower, at_rank[min(int(below) + 1, count - 1)], share))
+    return found
 
 
 def quantiles_of(
@@ -54,9 +58,9 @@ def quantiles_of(
     if len(values) == 0:
         return [math.nan] * len(quantiles)
     ranks = quantile_ranks(len(values), quantiles)
-    chosen = np.empty(len(ranks), np.int64)
-    select(values.view(np.int64), ranks, scratch.keys, scratch.histogram, chosen)
-    return interpolate(chosen.view(np.float64), len(values), quantiles)
+    chosen = np.array(ranks, np.int64)
+    select(values.view(np.int64), chosen, scratch.keys, scratch.histogram)
+    return interpolate(ranks, chosen.view(np.float64), len(values), quantiles)
 
 
 def ascending(values: np.ndarray, scratch: SelectionScratch) -> np.ndarray:

@@ -60,11 +60,8 @@ def _options(cls: type, heading: str) -> dict[str, inspect.Parameter]:
     types, texts = get_type_hints(cls), field_texts(cls)
     options = {}
     for name, field in inspect.signature(cls).parameters.items():
-        option = typer.Option(
-            help=texts.get(name),
-            show_default=False if field.default is None else str(field.default),
-            rich_help_panel=heading,
-        )
+        default = "" if field.default is None else f" Default: {field.default}."
+        option = typer.Option(help=texts.get(name, "") + default, rich_help_panel=heading)
         options[name] = inspect.Parameter(
             name,
             inspect.Parameter.KEYWORD_ONLY,

@@ -2,7 +2,9 @@
 
 import json
 import math
+import shutil
 import sys
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,8 +13,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-# Off a terminal a table is as wide as it needs to be, so that a row stays on its line.
-_UNLIMITED = 10_000
+_WHOLE = 28  # characters; a value up to this length stays on its line
+_GAP = 2  # blanks between columns
+_UNLIMITED = 10_000  # width of a table that goes to a file or a pipe: a row stays on its line
+
+Rows = Sequence[Sequence[Any]]
 
 
 def note(text: str) -> None:
@@ -25,26 +30,37 @@ def print_json(value: Any) -> None:
     typer.echo(json.dumps(_plain(value), indent=2, allow_nan=False))
 
 
-def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Print a table; columns of numbers stand to the right. A column without a name has no head."""
-    table = Table(box=None, show_header=any(columns), pad_edge=False, padding=(0, 2, 0, 0))
-    for position, name in enumerate(columns):
-        numbers = all(not isinstance(row[position], str) for row in rows)
-        table.add_column(Text(name), justify="right" if numbers else "left", overflow="fold")
+def print_table(title: str, columns: Sequence[str], rows: Rows) -> None:
+    """Print a table; columns of numbers stand to the right. Without names there is no head."""
+    # A terminal may be narrow: there, names break between their words.
+    heads = [name.split("_") if sys.stdout.isatty() else [name] for name in columns]
+    widths = _widths(heads, rows)
+    table = Table(box=None, show_header=any(columns), pad_edge=False, padding=(0, _GAP, 0, 0))
+    for position, (head, width) in enumerate(zip(heads, widths, strict=True)):
+        numbers = not any(isinstance(row[position], str) and row[position] for row in rows)
+        table.add_column(
+            textwrap.fill(" ".join(head), max(width, 1)),
+            justify="right" if numbers else "left",
+            no_wrap=width <= _WHOLE,
+        )
     for row in rows:
         table.add_row(*(Text(show(value)) for value in row))
-    console = Console(width=None if sys.stdout.isatty() else _UNLIMITED)
+    console = Console(width=max(_terminal_width(), _least_width(widths)))
     console.print(Text(title, style="bold"))
     console.print(table)
 
 
 def print_pairs(title: str, pairs: Mapping[str, Any], across: int = 1) -> None:
-    """Print names and values, `across` of them side by side, to be read downwards."""
+    """Print names and values to be read downwards, up to `across` side by side if they fit."""
     cells = [*pairs.items()]
     height = -(-len(cells) // across)
-    cells += [("", "")] * (height * across - len(cells))
-    rows = [sum(cells[start::height], ()) for start in range(height)]
-    print_table(title, ("",) * (2 * across), rows)
+    padded = cells + [("", "")] * (height * across - len(cells))
+    rows = [sum(padded[start::height], ()) for start in range(height)]
+    names = ("",) * (2 * across)
+    if across > 1 and _least_width(_widths([names] * len(names), rows)) > _terminal_width():
+        print_pairs(title, pairs, across - 1)
+    else:
+        print_table(title, names, rows)
 
 
 def show(value: Any) -> str:
@@ -54,6 +70,23 @@ def show(value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, int | float) or math.isinf(value):
         return str(value)
     return f"{value:,.0f}" if abs(value) >= 1e3 or value == int(value) else f"{value:.4g}"
+
+
+def _terminal_width() -> int:
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else _UNLIMITED
+
+
+def _widths(heads: Sequence[Sequence[str]], rows: Rows) -> list[int]:
+    """Return the width of the longest value, or word of the head, in each column."""
+    return [
+        max(len(show(text)) for text in (*head, *(row[position] for row in rows)))
+        for position, head in enumerate(heads)
+    ]
+
+
+def _least_width(widths: Sequence[int]) -> int:
+    """Return the width of a table in which only long values are broken."""
+    return sum(min(width, _WHOLE) for width in widths) + _GAP * (len(widths) - 1)
 
 
 def _plain(value: Any) -> Any:

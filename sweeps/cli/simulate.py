@@ -7,7 +7,6 @@ from typing import Annotated, Any, NamedTuple
 
 import pandas as pd
 import typer
-from vecsched.simulation import is_compiled
 
 from sweeps._yaml import read_yaml
 from sweeps.cli.command import AsJson, Command, Debug
@@ -27,6 +26,7 @@ from vecsched import (
 )
 from vecsched import simulate as run_simulation
 from vecsched.errors import ConfigError
+from vecsched.simulation import is_compiled
 
 app = typer.Typer(add_completion=False)
 
@@ -40,7 +40,7 @@ _NAMES = f"Disciplines: {', '.join(DISCIPLINES)}. Policies: {', '.join(POLICIES)
 @with_fields(scheduler=SchedulerConfig, metrics=MetricOptions)
 def simulate(
     *,
-    file: Annotated[Path | None, typer.Argument(metavar="[TRACE]", help="A trace file.")] = None,
+    file: Annotated[Path | None, typer.Argument(metavar="TRACE", help="A trace file.")] = None,
     format: Format = "auto",
     synthetic: Annotated[
         str | None, typer.Option(help=f"A built-in workload instead; by default {_WORKLOAD}.")
@@ -133,7 +133,7 @@ def split(summary: Mapping[str, Any]) -> tuple[list[list[Any]], dict[str, Any]]:
     others = dict(summary)
     for column in summary:
         match = re.fullmatch(rf"(.+)_({'|'.join(_STATISTICS)})(_s|)", column)
-        if match and f"{match[1]}_p50{match[3]}" in summary:
+        if match and f"{match[1]}_max{match[3]}" in summary:
             rows.setdefault(match[1] + match[3], {})[match[2]] = others.pop(column)
     return [[name, *map(row.get, _STATISTICS)] for name, row in rows.items()], others
 

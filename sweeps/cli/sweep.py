@@ -9,6 +9,7 @@ from sweeps.cli.command import AsJson, Command, Debug
 from sweeps.cli.frontier import draw, find, read_points, show_frontier
 from sweeps.cli.output import note, print_json, print_pairs
 from sweeps.cli.progress import sweep_progress
+from sweeps.cli.trace import note_quirks
 from sweeps.run import SweepOutcome, estimate, run_sweep
 from sweeps.spec import SweepSpec, load_spec
 
@@ -21,7 +22,7 @@ SOME_POINTS_FAILED = 1  # exit code
 def sweep(
     *,
     spec: Annotated[
-        str, typer.Argument(metavar="[SPEC]", help="A sweep file, or the name of a ready-made one.")
+        str, typer.Argument(metavar="SPEC", help="A sweep file, or the name of a ready-made one.")
     ] = "default",
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Where the results go; ends in .parquet.")
@@ -39,6 +40,8 @@ def sweep(
     if output.suffix != ".parquet":
         raise typer.BadParameter(f"{output} must end in .parquet", param_hint="--output")
     loaded = load_spec(spec)
+    if loaded.trace.path is not None:
+        note_quirks(loaded.trace_of(None), loaded.trace.label)
     if dry_run:
         _estimate(loaded, workers, as_json)
     else:

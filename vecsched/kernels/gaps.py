@@ -33,15 +33,14 @@ class GapScratch(NamedTuple):
 
 
 @entry_point
-def select_gaps(lines, lone_gaps, ranks, bounds_ps, scratch, chosen):
-    """Find the gaps that would stand at `ranks` if all were sorted.
+def select_gaps(lines, lone_gaps, chosen, bounds_ps, scratch):
+    """Replace each rank in `chosen` by the gap that would stand there if all were sorted.
 
     Args:
         lines, lone_gaps: of a record.
-        ranks: int64 (k,), ascending, from 0.
+        chosen: int64 (k,), ranks from 0, ascending; picoseconds afterwards.
         bounds_ps: (shortest, longest) gap there is.
-        scratch: NamedTuple of work arrays, see `GapScratch`.
-        chosen: int64 (k,), filled with picoseconds.
+        scratch: work arrays.
     """
     low, high = bounds_ps
     shift = shift_for(high - low)
@@ -53,8 +52,8 @@ def select_gaps(lines, lone_gaps, ranks, bounds_ps, scratch, chosen):
     for gap in lone_gaps:
         spread(Run(gap[1], 0, 1, gap[2]), low, high, shift, coarse)
     bucket, below, gathered, candidates = 0, 0, -1, 0
-    for place in range(len(ranks)):
-        while below + coarse[bucket] <= ranks[place]:
+    for place in range(len(chosen)):
+        while below + coarse[bucket] <= chosen[place]:
             below += coarse[bucket]
             bucket += 1
         start = low + (bucket << shift)
@@ -62,7 +61,7 @@ def select_gaps(lines, lone_gaps, ranks, bounds_ps, scratch, chosen):
         if bucket != gathered:
             candidates = gather(lines, lone_gaps, start, end, scratch.candidates)
             gathered = bucket
-        chosen[place] = refine(candidates, ranks[place] - below, start, end, scratch)
+        chosen[place] = refine(candidates, chosen[place] - below, start, end, scratch)
 
 
 @kernel
@@ -85,9 +84,9 @@ def gather(lines, lone_gaps, low, high, candidates):
 
 @kernel
 def keep(run, low, high, runs, count):
-    """Append a run to `runs` if it has gaps in low..high; returns the new count."""
-    first, last = index_range(run, low, high)
-    if first > last:
+    """Append a run to `runs` if it reaches into low..high; returns the new count."""
+    longest = run.shortest_ps + (run.lengths - 1) * run.growth_ps
+    if run.shortest_ps > high or longest < low:
         return count
     kept = runs[count]
     kept[0], kept[1], kept[2], kept[3] = run.shortest_ps, run.growth_ps, run.lengths, run.weight
@@ -132,6 +131,12 @@ def shift_for(width):
 @kernel
 def spread(run, low, high, shift, histogram):
     """Count the gaps of a run that lie in low..high by bucket."""
+    longest = run.shortest_ps + (run.lengths - 1) * run.growth_ps
+    begin, end = (run.shortest_ps - low) >> shift, (longest - low) >> shift
+    if begin == end and run.shortest_ps >= low and longest <= high:
+        # Nearly all runs lie in one bucket.
+        histogram[begin] += run.lengths * run.weight
+        return
     first, last = index_range(run, low, high)
     while first <= last:
         bucket = (run.shortest_ps + first * run.growth_ps - low) >> shift

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vecsched._jit import entry_point
+from vecsched._jit import entry_point, kernel
 from vecsched.clock import NEVER_PS, PS_PER_S
 from vecsched.requests import COMPLETED
 
@@ -49,48 +49,46 @@ class Latencies(NamedTuple):
 @entry_point
 def measure_latencies(requests, outcome, isolated_ps, goals, result):
     """Fill `result` from the instants of each request."""
-    values, count, totals = result.values, result.count, result.totals
+    values, totals = result.values, result.totals
+    waits, ratios, tokens_seen, finished_count, spread_count, slowed = 0, 0, 0, 0, 0, 0
     for row in range(len(outcome.status)):
         if requests.door[row] != 0:
             continue
-        arrival = requests.arrival_ps[row]
-        admitted = outcome.admitted_ps[row]
+        arrival, admitted = requests.arrival_ps[row], outcome.admitted_ps[row]
+        alone = isolated_ps[row]
         # A request that was never admitted has waited until its end.
         waited = min(admitted, outcome.finished_ps[row]) - arrival
+        waited_s = waited / PS_PER_S
         totals[LONGEST_WAIT_PS] = max(totals[LONGEST_WAIT_PS], waited)
-        if waited / PS_PER_S > goals.starvation_s:
-            totals[STARVED] += 1
-        alone = isolated_ps[row]
+        totals[STARVED] += waited_s > goals.starvation_s
         if alone > 0:
-            values[WAIT_RATIO, count[WAIT_RATIO]] = waited / alone
-            count[WAIT_RATIO] += 1
+            values[WAIT_RATIO, ratios] = waited / alone
+            ratios += 1
         if admitted == NEVER_PS:
             continue
-        values[WAIT, count[WAIT]] = waited / PS_PER_S
-        count[WAIT] += 1
+        values[WAIT, waits] = waited_s
+        waits += 1
         first_token = outcome.first_token_ps[row]
         if first_token == NEVER_PS:
             continue
         ttft = (first_token - arrival) / PS_PER_S
-        values[TTFT, count[TTFT]] = ttft
-        count[TTFT] += 1
+        values[TTFT, tokens_seen] = ttft
+        tokens_seen += 1
         if outcome.status[row] != COMPLETED:
             continue
-        output = requests.output[row]
-        finished = outcome.finished_ps[row]
+        output, finished = requests.output[row], outcome.finished_ps[row]
         e2e = (finished - arrival) / PS_PER_S
-        done = count[E2E]
-        values[E2E, done] = e2e
-        values[NORMALIZED, done] = e2e / output
-        count[E2E] = done + 1
+        values[E2E, finished_count] = e2e
+        values[NORMALIZED, finished_count] = e2e / output
+        finished_count += 1
         if alone > 0:
-            values[SLOWDOWN, count[SLOWDOWN]] = (finished - arrival) / alone
-            count[SLOWDOWN] += 1
+            values[SLOWDOWN, slowed] = (finished - arrival) / alone
+            slowed += 1
         tpot = 0.0
         if output > 1:
             tpot = (finished - first_token) / PS_PER_S / (output - 1)
-            values[TPOT, count[TPOT]] = tpot
-            count[TPOT] += 1
+            values[TPOT, spread_count] = tpot
+            spread_count += 1
         totals[GOOD] += ttft <= goals.ttft_s and tpot <= goals.tpot_s and e2e <= goals.e2e_s
         tokens = output + requests.prompt[row]
         totals[COMPLETED_OUTPUT] += output
@@ -99,15 +97,23 @@ def measure_latencies(requests, outcome, isolated_ps, goals, result):
             totals[STEADY_REQUESTS] += 1
             totals[STEADY_OUTPUT] += output
             totals[STEADY_TOKENS] += tokens
-    count[NORMALIZED] = count[E2E]
+    counts = (waits, tokens_seen, spread_count, finished_count, finished_count, slowed, ratios)
     for latency in range(LATENCIES):
-        total, squares = 0.0, 0.0
-        for place in range(count[latency]):
-            value = values[latency, place]
-            total += value
-            squares += value * value
-        result.total[latency] = total
-        result.squares[latency] = squares
+        result.count[latency] = counts[latency]
+
+
+@entry_point
+def sum_latencies(values, count, total, squares):
+    """Sums, and sums of squares, of each row of `values`, one addition after another.
+
+    The rows are added up side by side: each sum waits for its last addition, not for the others.
+    """
+    for place in range(values.shape[1]):
+        for latency in range(LATENCIES):
+            if place < count[latency]:
+                value = values[latency, place]
+                total[latency] += value
+                squares[latency] += value * value
 
 
 @entry_point
@@ -138,25 +144,37 @@ def sum_weighted_by_rank(ascending):
 
 
 @entry_point
-def mean_waits_of_extremes(waits, admitted_by_size, tenth, part):
-    """Mean wait of the shortest and of the longest tenth of the admitted requests.
+def mean_waits_of_extremes(requests, admitted_ps, by_size, admitted, part):
+    """Mean wait in seconds of the shortest and of the longest tenth of the admitted requests.
 
     Args:
-        waits: float64 (n,), seconds, in arrival order.
-        admitted_by_size: int64 (n,), places in `waits` by prompt + output, ascending.
-        tenth: how many requests a tenth is.
+        requests: columns in arrival order.
+        admitted_ps: int64 (n,).
+        by_size: int64 (n,), rows by prompt + output, ascending.
+        admitted: how many were admitted, at least 1.
         part: int8 (n,), zeros; scratch.
     """
-    for place in range(tenth):
-        part[admitted_by_size[place]] |= 1
-        part[admitted_by_size[len(waits) - 1 - place]] |= 2
+    tenth = max(1, admitted // 10)
+    mark_first(by_size, 1, tenth, admitted_ps, part)
+    mark_first(by_size[::-1], 2, tenth, admitted_ps, part)
     short, long = 0.0, 0.0
-    for place in range(len(waits)):
-        if part[place] & 1:
-            short += waits[place]
-        if part[place] & 2:
-            long += waits[place]
+    for row in range(len(part)):
+        if part[row] != 0:
+            wait = (admitted_ps[row] - requests.arrival_ps[row]) / PS_PER_S
+            short += wait if part[row] & 1 else 0.0
+            long += wait if part[row] & 2 else 0.0
     return short / tenth, long / tenth
+
+
+@kernel
+def mark_first(rows, mark, wanted, admitted_ps, part):
+    """Mark the first `wanted` of `rows` that were admitted."""
+    for row in rows:
+        if wanted == 0:
+            return
+        if admitted_ps[row] != NEVER_PS:
+            part[row] |= mark
+            wanted -= 1
 
 
 @entry_point

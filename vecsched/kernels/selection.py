@@ -9,15 +9,14 @@ BUCKETS = 4096
 
 
 @entry_point
-def select(keys, ranks, scratch, histogram, chosen):
-    """Find the keys that would stand at `ranks` if sorted.
+def select(keys, chosen, scratch, histogram):
+    """Replace each rank in `chosen` by the key that would stand there if all were sorted.
 
     Args:
         keys: int64 (n,), n >= 1; not modified.
-        ranks: int64 (k,), ascending, 0 <= rank < n.
-        scratch: int64, at least (n,).
-        histogram: int64 (BUCKETS + 1,).
-        chosen: int64 (k,), filled.
+        chosen: int64 (k,), ranks from 0, ascending; keys afterwards.
+        scratch: int64, at least (n,), overwritten.
+        histogram: int64 (BUCKETS,), overwritten.
     """
     low, shift = fill_histogram(keys, histogram)
     # Give every bucket that holds a rank a piece of `scratch`; the others are passed over.
@@ -26,11 +25,11 @@ def select(keys, ranks, scratch, histogram, chosen):
     for bucket in range(BUCKETS):
         size = histogram[bucket]
         histogram[bucket] = -1
-        if place < len(ranks) and ranks[place] < below + size:
+        if place < len(chosen) and chosen[place] < below + size:
             histogram[bucket] = used
-            while place < len(ranks) and ranks[place] < below + size:
+            while place < len(chosen) and chosen[place] < below + size:
                 # For now: where in `scratch` the key will stand once its piece is sorted.
-                chosen[place] = used + ranks[place] - below
+                chosen[place] = used + chosen[place] - below
                 place += 1
             used += size
         below += size
@@ -43,11 +42,11 @@ def select(keys, ranks, scratch, histogram, chosen):
     for bucket in range(BUCKETS):
         end = histogram[bucket]
         if end >= 0:
-            for place in range(len(ranks)):
+            for place in range(len(chosen)):
                 if start <= chosen[place] < end:
                     nth(scratch, start, end, chosen[place])
             start = end
-    for place in range(len(ranks)):
+    for place in range(len(chosen)):
         chosen[place] = scratch[chosen[place]]
 
 
