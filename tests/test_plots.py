@@ -63,7 +63,8 @@ def test_failed_points_are_not_drawn_and_poor_ones_are_hollow(frame):
     assert drawn == 2 * (4 + 3)  # all that did not fail, and the frontier again on top
     assert axes.get_title(loc="left") == "6 of 8 settings are on the frontier"
     assert "hollow" in axes.get_legend().get_texts()[0].get_text()
-    best = [points for points in axes.collections if points.get_sizes()[0] == 34]
+    large = [points for points in axes.collections if points.get_sizes()[0] == 34]
+    best = [points for points in large if len(points.get_offsets())]
     faces = [{tuple(face[:3]) for face in points.get_facecolor()} for points in best]
     assert faces[0] != {to_rgb("white")}
     assert faces[1] == {to_rgb("white")}

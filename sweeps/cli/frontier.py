@@ -10,7 +10,14 @@ import typer
 from sweeps.cli.command import AsJson, Command, Debug
 from sweeps.cli.output import note, print_json, print_table
 from sweeps.errors import StoreError
-from sweeps.frontier import MAXIMISE, MINIMISE, left_out, pareto_front
+from sweeps.frontier import (
+    MAXIMISE,
+    MINIMISE,
+    POOR_SLO,
+    POOR_SLO_ATTAINMENT,
+    left_out,
+    pareto_front,
+)
 from sweeps.plots import frontier_plot, save_figure
 from vecsched import SchedulerConfig
 
@@ -134,8 +141,8 @@ def show_frontier(found: Frontier, figure: Path | None) -> None:
     print_table(title, columns, rows)
     for reason, count in left_out(found.points, found.objectives).items():
         note(f"left out: {count:,} points, {reason}")
-    if (found.front["mark"] != "").any():
-        note("marked: fewer than 90 % of the requests submitted met the SLOs")
+    if (found.front["mark"] == POOR_SLO).any():
+        note(f"{POOR_SLO}: met by fewer than {POOR_SLO_ATTAINMENT:.0%} of the requests submitted")
     note(f"figure: {figure}" if figure else "no figure: it takes two objectives and one point")
 
 

@@ -78,7 +78,7 @@ def simulate(
     if output is not None:
         write_requests(result.requests, output)
     if as_json:
-        what = {"trace": run.label, "load": load, "cost": run.cost.name}
+        what = {"trace": run.label, "load": run.load, "cost": run.cost.name}
         print_json(what | {"config": configuration.to_dict(), "summary": result.summary})
     else:
         _show(run, configuration, result.summary)
@@ -90,6 +90,7 @@ class Run(NamedTuple):
     trace: Trace
     cost: CostModel
     label: str
+    load: float
 
 
 def _prepare(chosen: Mapping[str, Any], cost: str, load: float) -> Run:
@@ -98,7 +99,7 @@ def _prepare(chosen: Mapping[str, Any], cost: str, load: float) -> Run:
     spec = SweepSpec.from_mapping({"trace": given, "cost": cost}, "simulate")
     trace = spec.trace_of(spec.trace.first_seed)
     note_quirks(trace, spec.trace.label)
-    return Run(trace.scaled(load), spec.cost_model(), f"{spec.trace.label}, load {load:g}")
+    return Run(trace.scaled(load), spec.cost_model(), spec.trace.label, load)
 
 
 def _configuration(file: Path | None, changes: Mapping[str, Any]) -> SchedulerConfig:
@@ -109,9 +110,10 @@ def _configuration(file: Path | None, changes: Mapping[str, Any]) -> SchedulerCo
     if not isinstance(values, dict):
         raise ConfigError(f"{file}: must be a mapping of scheduler fields, such as policy: fcfs")
     try:
-        return SchedulerConfig.from_mapping(values).replace(**changes)
+        base = SchedulerConfig.from_mapping(values)
     except ConfigError as error:
         raise ConfigError(f"{file}: {error}") from None
+    return base.replace(**changes)
 
 
 def _simulate(run: Run, configuration: SchedulerConfig, metrics: MetricOptions) -> Result:
@@ -122,7 +124,8 @@ def _simulate(run: Run, configuration: SchedulerConfig, metrics: MetricOptions) 
 
 def _show(run: Run, configuration: SchedulerConfig, summary: Mapping[str, Any]) -> None:
     latencies, others = split(summary)
-    title = f"{run.label}, {run.cost.name}, {configuration.discipline}, {configuration.policy}"
+    what = (run.label, f"load {run.load:g}", run.cost.name)
+    title = ", ".join([*what, configuration.discipline, configuration.policy])
     print_table(title, ("", *_STATISTICS), latencies)
     print_pairs("", others, across=3)
 

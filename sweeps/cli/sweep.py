@@ -75,7 +75,7 @@ def _run(spec: SweepSpec, output: Path, workers: int | None, as_json: bool) -> N
 def _report(outcome: SweepOutcome) -> None:
     """Say how it went; leave with an exit code of its own if points failed."""
     points = f"{outcome.points:,} points of {outcome.requests:,} requests"
-    note(f"{outcome.output}: {points} in {outcome.seconds:,.1f} s")
+    note(f"{outcome.output}: {points} in {outcome.seconds:,.2f} s")
     if outcome.failed:
         note(f"{outcome.failed:,} of {outcome.points:,} points failed, first {outcome.first_error}")
         raise typer.Exit(SOME_POINTS_FAILED)
