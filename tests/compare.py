@@ -1,8 +1,11 @@
 """Both implementations on the same input, and what it means for their results to be equal."""
 
+from collections import Counter
+
 import naive
 import numpy as np
-from naive.requests import PS_PER_S
+from naive.requests import BLOCK_REASONS
+from naive.stats import to_seconds
 
 from vecsched import CostModel, MetricOptions, Result, SchedulerConfig, Trace, simulate
 from vecsched.clock import NEVER_PS
@@ -52,10 +55,21 @@ def _request_rows(result: Result) -> list[dict]:
         for name in INSTANTS:
             instant = int(getattr(result._engine.outcome, name)[place])
             rows[row][name] = None if instant == NEVER_PS else instant
-    for row in rows:
-        for reason in naive.requests.BLOCK_REASONS:
-            row[f"blocked_{reason}_ps"] = round(row[f"blocked_{reason}_s"] * PS_PER_S)
+    blocked_ps = _blocked_ps(result)
+    for number, row in enumerate(rows):
+        for reason in BLOCK_REASONS:
+            row[f"blocked_{reason}_ps"] = blocked_ps[number, reason]
     return rows
+
+
+def _blocked_ps(result: Result) -> Counter:
+    """Blocked time by row and reason, added up from the log."""
+    charged = Counter()
+    for row, (start, end) in zip(
+        result.iterations.to_dict("records"), _bounds_ps(result), strict=True
+    ):
+        charged[row["blocked_row"], row["blocked_reason"]] += end - start
+    return charged
 
 
 def _iteration_rows(result: Result) -> list[dict]:
@@ -67,7 +81,7 @@ def _iteration_rows(result: Result) -> list[dict]:
     for row, (start, end), stretch in zip(
         rows, bounds, of_stretch.to_dict("records"), strict=True
     ):
-        assert (row["start_s"], row["end_s"]) == (start / PS_PER_S, end / PS_PER_S), row
+        assert (row["start_s"], row["end_s"]) == (to_seconds(start), to_seconds(end)), row
         assert stretch["start_s"] <= row["start_s"] <= row["end_s"] <= stretch["end_s"], row
         assert stretch["blocked_reason"] == row["blocked_reason"], row
         assert stretch["scheduled_tokens"] == sum(tokens for _, tokens in row["scheduled"]), row
