@@ -16,3 +16,7 @@ class SpecError(VecschedError, ValueError):
 
 class StoreError(VecschedError, OSError):
     """Output that cannot be written or read; names the path and the reason."""
+
+
+class ScenarioError(VecschedError, ValueError):
+    """A step log that cannot be read or is of another format."""

@@ -27,6 +27,9 @@ from vecsched.kernels.engine import (
     HEAD,
     NOT_BLOCKED,
     REASON,
+    RUNNING_FIRST,
+    RUNNING_LAST,
+    STALLED_SINCE,
     STATE_SIZE,
     UNLIMITED,
     WATCH,
@@ -34,12 +37,14 @@ from vecsched.kernels.engine import (
     Limits,
     Members,
     Outcome,
+    Paging,
+    PagingRules,
     Queue,
     Requests,
 )
 from vecsched.kernels.record import Record, empty_record
 from vecsched.metrics import Isolated
-from vecsched.policies import order_of
+from vecsched.policies import order_of, parse_policy
 from vecsched.quantiles import SelectionScratch, quantiles_of
 from vecsched.requests import CANCELLED, TIMED_OUT
 from vecsched.trace import Trace
@@ -54,29 +59,47 @@ def once_per_trace(trace: Trace, key: Any, compute: Callable[[], Any]) -> Any:
 
 def requests_of(trace: Trace, config: SchedulerConfig, limits: Limits) -> Requests:
     """Columns in arrival order."""
+    longest = config.max_model_len
     arrival_ps, prompt, output = once_per_trace(
-        trace,
-        "work",
-        lambda: (
-            to_ps(trace.arrival_s[trace.order]),
-            trace.prompt_tokens[trace.order],
-            trace.output_tokens[trace.order],
-        ),
+        trace, ("work", longest), lambda: _work(trace, longest)
     )
-    kv_blocks = once_per_trace(
-        trace, ("kv", config.block_size, config.max_tokens), lambda: _kv_blocks(trace, config)
-    )
+    kv_blocks = once_per_trace(trace, _kv_key(config), lambda: _kv_blocks(trace, output, config))
+    kv_need = kv_blocks
+    if discipline_of(config).IS_PAGED and config.kv_reserve == "on_demand":
+        # The last token's KV is never computed.
+        kv_need = once_per_trace(
+            trace,
+            ("kv_need", config.block_size, longest),
+            lambda: -(-(prompt + output - 1) // config.block_size),
+        )
     ends = once_per_trace(trace, ("ends", config.timeout_s), lambda: _ends(trace, config.timeout_s))
     door = np.empty(len(trace), np.int8)
-    check_at_door(prompt, output, kv_blocks, limits, door)
+    check_at_door(prompt, output, kv_need, limits, door)
     return Requests(arrival_ps, prompt, output, kv_blocks, door, *ends)
 
 
-def _kv_blocks(trace: Trace, config: SchedulerConfig) -> np.ndarray:
+def _work(trace: Trace, max_model_len: int | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(arrival in ps, prompt, output as cut to the model's length), in arrival order."""
+    prompt, output = trace.prompt_tokens[trace.order], trace.output_tokens[trace.order]
+    if max_model_len is not None:
+        room = max_model_len - prompt
+        output = np.where(room > 0, np.minimum(output, room), output)
+    return to_ps(trace.arrival_s[trace.order]), prompt, output
+
+
+def _kv_key(config: SchedulerConfig) -> tuple[Any, ...]:
+    whole_model = config.discipline == "orca"
+    return "kv", config.block_size, config.max_tokens, config.max_model_len, whole_model
+
+
+def _kv_blocks(trace: Trace, output: np.ndarray, config: SchedulerConfig) -> np.ndarray:
+    """Blocks that an admission sets aside if it sets aside all."""
     if trace.kv_blocks is not None:
         return trace.kv_blocks[trace.order]
-    reserved = trace.output_tokens if config.max_tokens is None else config.max_tokens
-    return -(-(trace.prompt_tokens + reserved) // config.block_size)[trace.order]
+    if config.discipline == "orca" and config.max_model_len is not None:
+        return np.full(len(trace), -(-config.max_model_len // config.block_size), np.int64)
+    reserved = output if config.max_tokens is None else config.max_tokens
+    return -(-(trace.prompt_tokens[trace.order] + reserved) // config.block_size)
 
 
 def _ends(trace: Trace, timeout_s: float | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -96,8 +119,20 @@ def _ends(trace: Trace, timeout_s: float | None) -> tuple[np.ndarray, np.ndarray
     return end_ps, status, by_end[: int((end_ps < NEVER_PS).sum())]
 
 
-def assemble(trace: Trace, config: SchedulerConfig, cost: CostModel, record: Record) -> Engine:
+def assemble(
+    trace: Trace,
+    config: SchedulerConfig,
+    cost: CostModel,
+    record: Record,
+    *,
+    refuses: bool = True,
+) -> Engine:
     """Lay out a run: columns in arrival order, knobs, tables, and everything empty.
+
+    Args:
+        trace, config, cost: what to run.
+        record: empty, with room for what will happen.
+        refuses: fail requests that can never be served; otherwise they block the queue.
 
     Raises:
         ConfigError: the trace lacks a column that the policy needs.
@@ -105,13 +140,14 @@ def assemble(trace: Trace, config: SchedulerConfig, cost: CostModel, record: Rec
         ClockOverflowError: one request could outlast the clock.
     """
     n = len(trace)
-    limits = limits_of(config)
+    limits = limits_of(config)._replace(refuses=refuses)
     tables = cost.tables(config.max_num_batched_tokens, config.max_batch_size)
     requests = requests_of(trace, config, limits)
     check_range(trace, tables, limits)
     state = np.zeros(STATE_SIZE, np.int64)
     state[FREE_KV] = limits.kv_capacity
     state[HEAD], state[REASON], state[WATCH] = NONE, NOT_BLOCKED, EVERY_POSITION
+    state[RUNNING_FIRST], state[RUNNING_LAST], state[STALLED_SINCE] = NONE, NONE, NONE
     return Engine(
         state=state,
         requests=requests,
@@ -123,15 +159,18 @@ def assemble(trace: Trace, config: SchedulerConfig, cost: CostModel, record: Rec
             prefilling=np.empty(limits.slots, np.int64),
             prompt_left=np.empty(n, np.int64),
             finishes_in=np.empty(n, np.int64),
+            steady_from=np.empty(n, np.int64),
+            last_token_ps=np.empty(n, np.int64),
         ),
         calendar=empty_calendar(n, _longest(trace, "output_tokens")),
+        paging_rules=paging_rules_of(config),
+        paging=_paging(trace, config, requests.prompt),
         record=record,
         outcome=Outcome(
             status=np.zeros(n, np.int8),
             admitted_ps=np.full(n, NEVER_PS),
             first_token_ps=np.full(n, NEVER_PS),
             finished_ps=np.full(n, NEVER_PS),
-            generated=np.zeros(n, np.int32),
             preemptions=np.zeros(n, np.int32),
             recomputed=np.zeros(n, np.int64),
         ),
@@ -140,17 +179,69 @@ def assemble(trace: Trace, config: SchedulerConfig, cost: CostModel, record: Rec
 
 def limits_of(config: SchedulerConfig) -> Limits:
     """The knobs as whole numbers; `None` becomes a bound that never binds."""
+    discipline = discipline_of(config)
     return Limits(
         slots=config.max_batch_size,
         tokens=config.max_num_batched_tokens,
-        chunk=config.prefill_chunk_size,
+        chunk=discipline.lone_chunk(config),
         prefill_tokens=config.max_prefill_tokens or UNLIMITED,
         kv_capacity=config.kv_blocks or UNLIMITED,
         max_wait_ps=NEVER_PS if config.max_wait_s is None else int(to_ps(config.max_wait_s)),
         lookahead=config.lookahead,
+        model_length=config.max_model_len or UNLIMITED,
         most_output=config.max_tokens or UNLIMITED,
-        smallest_demand=discipline_of(config).smallest_demand(config),
+        smallest_demand=discipline.smallest_demand(config),
+        recomputes_at_once=discipline.__name__.endswith("prefill_first"),
+        idle_iteration=discipline.IDLE_ITERATION,
+        refuses=True,
     )
+
+
+def paging_rules_of(config: SchedulerConfig) -> PagingRules:
+    """The paged disciplines' knobs."""
+    blocks = 0 if config.kv_blocks is None else int(config.watermark * (config.kv_blocks + 1))
+    older = config.vllm_version == "0.19"
+    return PagingRules(
+        block_size=config.block_size,
+        reserve_all=config.kv_reserve == "full",
+        reserve_prompt=config.scheduler_reserve_full_isl,
+        # vLLM counts its placeholder block in the share.
+        watermark=blocks,
+        chunked=config.enable_chunked_prefill,
+        threshold=config.long_prefill_token_threshold,
+        adaptive=config.long_prefill_token_threshold_adaptive,
+        lone_threshold=older,
+        by_priority=parse_policy(config.policy)[0] == "priority",
+        stop_after_self=older,
+        prefill_alone=config.discipline == "prefill_first",
+    )
+
+
+def _paging(trace: Trace, config: SchedulerConfig, prompt: np.ndarray) -> Paging:
+    n = len(trace) if discipline_of(config).IS_PAGED else 0
+    urgency = np.empty(0, np.int64)
+    if n > 0 and parse_policy(config.policy)[0] == "priority":
+        urgency = once_per_trace(trace, "urgency", lambda: _urgency(trace))
+    return Paging(
+        takers=np.zeros(config.block_size, np.int64),
+        behind=np.empty(n, np.int64),
+        ahead=np.empty(n, np.int64),
+        known=prompt[:n].copy(),
+        chunk=np.zeros(n, np.int64),
+        urgency=urgency,
+        kv_growth=np.zeros((1, 2), np.int64),
+    )
+
+
+def _urgency(trace: Trace) -> np.ndarray:
+    """Rank by priority, then the engine's time stamp; full equals share one."""
+    assert trace.priority is not None
+    priority = trace.priority[trace.order]
+    stamp = (
+        np.arange(len(trace)) if trace.engine_time_s is None else trace.engine_time_s[trace.order]
+    )
+    _, rank = np.unique(np.stack([priority, stamp]), axis=1, return_inverse=True)
+    return rank.reshape(-1).astype(np.int64)
 
 
 def discipline_of(config: SchedulerConfig) -> Any:
@@ -203,18 +294,19 @@ def isolated_of(trace: Trace, config: SchedulerConfig, cost: CostModel, engine: 
     """End-to-end time of each request alone on an idle engine of this configuration."""
     discipline = discipline_of(config)
     chunk, idle_iteration = discipline.lone_chunk(config), discipline.IDLE_ITERATION
+    key = (cost, chunk, idle_iteration, config.max_num_batched_tokens, config.max_model_len)
 
     def compute() -> np.ndarray:
         isolated_ps = np.empty(len(trace), np.int64)
         fill_isolated_ps(engine.cost, engine.requests, chunk, idle_iteration, isolated_ps)
         return isolated_ps
 
-    isolated_ps = once_per_trace(trace, ("isolated", cost, chunk, idle_iteration), compute)
+    isolated_ps = once_per_trace(trace, ("isolated", *key), compute)
     # The default limit leaves out requests that this configuration refuses.
     refused = int(np.count_nonzero(engine.requests.door))
-    key = ("starvation", cost, chunk, idle_iteration)
+
     if refused == 0:
-        limit = once_per_trace(trace, key, lambda: _starvation_s(isolated_ps))
+        limit = once_per_trace(trace, ("starvation", *key), lambda: _starvation_s(isolated_ps))
     else:
         limit = _starvation_s(isolated_ps[engine.requests.door == 0])
     return Isolated(isolated_ps, limit)

@@ -14,10 +14,24 @@ from vecsched.policies import parse_policy
 DISCIPLINES = {
     "strict": "whole prefill chunks, KV reserved at admission (the textbook scheduler)",
     "static": "static batching: a batch runs until its last member ends",
+    "vllm": "vLLM v1: paged KV that grows, chunks fill the budget, preemption with recompute",
+    "sarathi": "Sarathi-Serve: chunked prefill, decodes first",
+    "prefill_first": "vLLM before chunked prefill: iterations of prefills only, or decodes only",
+    "orca": "Orca: whole prompts mixed with decodes, KV reserved for the maximum length",
 }
+# Disciplines that may decode every slot in one iteration.
+_NEED_A_TOKEN_A_SLOT = ("vllm", "sarathi", "prefill_first")
+KV_RESERVES = ("on_demand", "full")
+VLLM_VERSIONS = ("0.33", "0.19")
+
 
 _POSITIVE = ("max_batch_size", "max_num_batched_tokens", "prefill_chunk_size", "block_size")
-_POSITIVE_OR_NONE = ("kv_blocks", "max_prefill_tokens", "max_tokens")
+_POSITIVE_OR_NONE = ("kv_blocks", "max_prefill_tokens", "max_tokens", "max_model_len")
+_SWITCHES = (
+    "enable_chunked_prefill",
+    "long_prefill_token_threshold_adaptive",
+    "scheduler_reserve_full_isl",
+)
 _SECONDS_OR_NONE = ("max_wait_s", "timeout_s")
 _LARGEST = 2**31 - 1
 
@@ -40,6 +54,16 @@ class SchedulerConfig:
         max_wait_s: a request that has waited so long goes to the head of the queue, oldest first.
         timeout_s: a request unfinished so long after its arrival ends as timed_out.
         lookahead: blocked requests that admission may pass over; 0: the head is never skipped.
+        max_model_len: prompt and output together are cut to so many tokens; None: never.
+        kv_reserve: "on_demand": KV grows block by block and may run out (preemption); "full": an
+            admission sets the whole reservation aside. `vllm`, `sarathi`, `prefill_first`.
+        enable_chunked_prefill: an admission may be cut to the token budget left. `vllm`.
+        long_prefill_token_threshold: tokens one request may compute in one iteration while others
+            are there; 0: no such bound. `vllm`.
+        long_prefill_token_threshold_adaptive: the threshold grows while few requests are there.
+        watermark: share of the KV blocks that an admission must leave free while anyone runs.
+        scheduler_reserve_full_isl: admit only if all known tokens would fit the free blocks.
+        vllm_version: "0.33", or "0.19" for the older rules. `vllm`.
 
     Raises:
         ConfigError: naming the field, the value and what would be right.
@@ -57,6 +81,14 @@ class SchedulerConfig:
     max_wait_s: float | None = None
     timeout_s: float | None = None
     lookahead: int = 0
+    max_model_len: int | None = None
+    kv_reserve: str = "on_demand"
+    enable_chunked_prefill: bool = True
+    long_prefill_token_threshold: int = 0
+    long_prefill_token_threshold_adaptive: bool = False
+    watermark: float = 0.0
+    scheduler_reserve_full_isl: bool = True
+    vllm_version: str = "0.33"
 
     def __post_init__(self) -> None:
         if self.discipline not in DISCIPLINES:
@@ -74,6 +106,15 @@ class SchedulerConfig:
         for name in _SECONDS_OR_NONE:
             if getattr(self, name) is not None:
                 self._set_seconds(name)
+        self._set_whole_number("long_prefill_token_threshold", least=0)
+        for name in _SWITCHES:
+            if not isinstance(getattr(self, name), bool | np.bool_):
+                raise ConfigError(f"{name} must be true or false, not {getattr(self, name)!r}")
+            object.__setattr__(self, name, bool(getattr(self, name)))
+        self._choose("kv_reserve", KV_RESERVES)
+        self._choose("vllm_version", VLLM_VERSIONS)
+        self._set_share("watermark")
+        self._check_combinations()
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any]) -> Self:
@@ -95,6 +136,36 @@ class SchedulerConfig:
     def to_dict(self) -> dict[str, Any]:
         """Return every field by name, in order."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def _check_combinations(self) -> None:
+        if self.discipline in _NEED_A_TOKEN_A_SLOT:
+            if self.max_num_batched_tokens < self.max_batch_size:
+                raise ConfigError(
+                    f"max_num_batched_tokens {self.max_num_batched_tokens} is less than "
+                    f"max_batch_size {self.max_batch_size}: discipline {self.discipline!r} decodes "
+                    "every slot in one iteration"
+                )
+        if self.watermark > 0 and self.kv_blocks is None:
+            raise ConfigError("watermark is a share of kv_blocks, which is not set")
+        if self.vllm_version == "0.19" and (
+            self.watermark > 0 or self.long_prefill_token_threshold_adaptive
+        ):
+            raise ConfigError(
+                "vLLM 0.19 has no watermark and no long_prefill_token_threshold_adaptive"
+            )
+
+    def _choose(self, name: str, known: tuple[str, ...]) -> None:
+        value = str(getattr(self, name))
+        if value not in known:
+            raise ConfigError(f"unknown {name} {value!r}; {did_you_mean(value, known)}")
+        object.__setattr__(self, name, value)
+
+    def _set_share(self, name: str) -> None:
+        value = getattr(self, name)
+        number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+        if not number or not 0 <= value < 1:
+            raise ConfigError(f"{name} must be a number from 0 to below 1, not {value!r}")
+        object.__setattr__(self, name, float(value))
 
     def _set_whole_number(self, name: str, least: int) -> None:
         value = getattr(self, name)

@@ -56,8 +56,8 @@ from vecsched.kernels.latency import (
     last_end_ps,
     mean_waits_of_extremes,
     measure_latencies,
-    sum_of_squared_deviations,
     sum_latencies,
+    sum_of_squared_deviations,
     sum_weighted_by_rank,
 )
 from vecsched.kernels.record import written_gaps, written_lines
@@ -201,6 +201,7 @@ def _latency_summary(latencies: Latencies, scratch: SelectionScratch) -> dict[st
 def _account(engine: Engine) -> tuple[list[int], list[int]]:
     sums, products = np.zeros(SUMS, np.int64), np.zeros((PRODUCTS, 2), np.int64)
     account(written_lines(engine.record), written_gaps(engine.record), sums, products)
+    products[KV_TIME] += engine.paging.kv_growth[0]
     return sums.tolist(), products_as_int(products)
 
 

@@ -62,9 +62,14 @@ def longest_total(trace: Trace, _: float) -> np.ndarray:
 
 
 def priority(trace: Trace, _: float) -> np.ndarray:
-    """Smallest priority number first, as in vLLM."""
+    """Smallest priority number first, then the engine's time stamp where there is one: vLLM's."""
     assert trace.priority is not None
-    return trace.priority
+    if trace.engine_time_s is None:
+        return trace.priority
+    _, rank = np.unique(
+        np.stack([trace.priority, trace.engine_time_s]), axis=1, return_inverse=True
+    )
+    return rank.reshape(-1)
 
 
 def deadline(trace: Trace, _: float) -> np.ndarray:

@@ -47,35 +47,52 @@ def replay(engine: Engine, order: list[int]) -> Iterator[Iteration]:
         engine: state after the run.
         order: the trace's row for each of the engine's.
     """
-    capacity = engine.limits.kv_capacity
     changes: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
     for line, row, tokens in written_changes(engine.record).tolist():
         changes[line].append((row, tokens))
     batch: dict[int, int] = {}
+    computed: dict[int, int] = {}
     iteration = 0
     for number, line in enumerate(written_lines(engine.record).tolist()):
         admitted = _update(batch, changes[number])
+        computed |= dict.fromkeys(admitted, 0)
         preempted = [order[row] for row, tokens in changes[number] if tokens == PREEMPTED]
-        scheduled = [(order[row], tokens) for row, tokens in batch.items() if tokens >= 0]
+        scheduled = {row: tokens for row, tokens in batch.items() if tokens >= 0}
         leaving = {row for row, tokens in changes[number + 1] if tokens == LEFT}
         completing = [row for row in batch if row in leaving]
         finished = [order[row] for row in completing if engine.outcome.status[row] == COMPLETED]
-        start = line[START_PS]
+        start, held = line[START_PS], line[KV_HELD]
         for step in range(line[ITERATIONS]):
+            if step > 0:
+                held += _blocks_taken(engine, scheduled, computed)
+            for row, tokens in scheduled.items():
+                computed[row] += tokens
             end = start + line[FIRST_PS] + step * line[STEP_PS]
             yield Iteration(
                 iteration=iteration,
                 start_s=start / PS_PER_S,
                 end_s=end / PS_PER_S,
-                scheduled=list(scheduled),
+                scheduled=[(order[row], tokens) for row, tokens in scheduled.items()],
                 admitted=[order[row] for row in admitted] if step == 0 else [],
                 preempted=preempted if step == 0 else [],
                 finished=finished if step == line[ITERATIONS] - 1 else [],
                 blocked_reason=(*BLOCK_REASONS, "")[line[BLOCK_REASON]],
                 blocked_row=-1 if line[BLOCK_REASON] == NOT_BLOCKED else order[line[BLOCKED_ROW]],
-                free_kv_blocks=capacity - line[KV_HELD] if capacity < UNLIMITED else None,
+                free_kv_blocks=_free_blocks(engine, held),
             )
             iteration, start = iteration + 1, end
+
+
+def _free_blocks(engine: Engine, held: int) -> int | None:
+    capacity = engine.limits.kv_capacity
+    return capacity - held if capacity < UNLIMITED else None
+
+
+def _blocks_taken(engine: Engine, scheduled: dict[int, int], computed: dict[int, int]) -> int:
+    """Blocks that the decodes of a later iteration of a stretch take."""
+    if len(engine.paging.known) == 0 or engine.paging_rules.reserve_all:
+        return 0
+    return sum(computed[row] % engine.paging_rules.block_size == 0 for row in scheduled)
 
 
 def _update(batch: dict[int, int], changes: list[tuple[int, int]]) -> list[int]:

@@ -23,6 +23,7 @@ from vecsched.kernels.record import (
     TOKENS,
     written_gaps,
     written_lines,
+    written_periods,
 )
 from vecsched.metrics import Isolated
 from vecsched.replay import Iteration, replay
@@ -148,7 +149,9 @@ class Result:
         arrival, first_token = requests.arrival_ps, outcome.first_token_ps
         e2e = since(arrival, outcome.finished_ps, completed)
         decoding = since(first_token, outcome.finished_ps, completed & (output > 1))
-        alone = np.where(completed & (self._isolated.picoseconds > 0), self._isolated.picoseconds, 1)
+        alone = np.where(
+            completed & (self._isolated.picoseconds > 0), self._isolated.picoseconds, 1
+        )
         slowed = (outcome.finished_ps - arrival) / alone
         return {
             "queue_wait_s": since(arrival, outcome.admitted_ps, outcome.admitted_ps != NEVER_PS),
@@ -160,16 +163,12 @@ class Result:
         }
 
     def _gap_columns(self) -> dict[str, np.ndarray]:
-        outcome, output = self._engine.outcome, self._engine.requests.output
-        lines = written_lines(self._engine.record)
-        longest_ps = np.zeros(len(output), np.int64)
-        made = np.where(outcome.status == COMPLETED, output, outcome.generated)
-        rows = np.flatnonzero(made > 1)
-        begin = np.searchsorted(lines[:, START_PS], outcome.first_token_ps)
-        by_end = rows[np.argsort(outcome.finished_ps[rows], kind="stable")]
+        record = self._engine.record
+        lines, gaps = written_lines(record), written_gaps(record)
+        longest_ps = np.full(len(self._trace), -1, np.int64)
         stack = np.empty((len(lines), 2), np.int64)
-        longest_gaps(lines, outcome.finished_ps, begin, by_end, stack, longest_ps)
-        gaps = written_gaps(self._engine.record)
-        gaps = gaps[gaps[:, 0] >= 0]
-        np.maximum.at(longest_ps, gaps[:, 0], gaps[:, 1])
-        return {"max_itl_s": np.where(made > 1, longest_ps / PS_PER_S, np.nan)}
+        longest_gaps(lines, written_periods(record), stack, longest_ps)
+        # Gaps noted for several requests at once stand in the lines of their periods too.
+        own = gaps[gaps[:, 0] >= 0]
+        np.maximum.at(longest_ps, own[:, 0], own[:, 1])
+        return {"max_itl_s": to_seconds(longest_ps, absent=-1)}

@@ -1,7 +1,7 @@
 """simulate: one trace, one configuration, one cost model."""
 
 from collections.abc import Iterable
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from vecsched._jit import engine_version, is_compiled
 from vecsched.assembly import (
@@ -26,10 +26,18 @@ from vecsched.kernels.engine import (
     Engine,
 )
 from vecsched.metrics import MetricOptions, summarise
+from vecsched.replay import Iteration, replay
 from vecsched.results import Result
 from vecsched.trace import Trace
 
-__all__ = ["Result", "engine_version", "is_compiled", "simulate", "warm_up"]
+__all__ = [
+    "Result",
+    "decisions_until_stuck",
+    "engine_version",
+    "is_compiled",
+    "simulate",
+    "warm_up",
+]
 
 _records = RecordPool()
 _DEFAULT_METRICS = MetricOptions()
@@ -61,22 +69,52 @@ def simulate(
         ClockOverflowError: simulated time leaves the clock.
         NoProgressError: the scheduler stood still: a bug.
     """
+    engine, status = _run(trace, config, cost, logging=bool(log_iterations))
+    if status != FINISHED:
+        _fail(status, engine, trace)
+    return _result(trace, config, cost, engine, metrics)
+
+
+def decisions_until_stuck(
+    trace: Trace, config: SchedulerConfig, cost: CostModel
+) -> tuple[list[Iteration], Any]:
+    """Run, as a real engine does, without refusing requests that can never be served.
+
+    For comparison with step logs of engines: their queue stands still behind such a request.
+
+    Returns:
+        Every iteration up to there, and the id of the request at the queue's head (None: the run
+        came to its end).
+    """
+    engine, status = _run(trace, config, cost, logging=True, refuses=False)
+    stuck = None if status == FINISHED else trace.id[trace.order[engine.state[HEAD]]]
+    iterations = list(replay(engine, trace.order.tolist()))
+    _records.give_back(engine.record)
+    return iterations, stuck
+
+
+def _run(
+    trace: Trace, config: SchedulerConfig, cost: CostModel, *, logging: bool, refuses: bool = True
+) -> tuple[Engine, int]:
     # Four lines a request hold most runs; one that needs more is run again with twice the room.
     capacity = 4 * len(trace) + 1024
     while True:
-        record = _records.borrow(capacity, config.max_batch_size, bool(log_iterations))
-        engine = assemble(trace, config, cost, record)
+        record = _records.borrow(capacity, config.max_batch_size, logging)
+        engine = assemble(trace, config, cost, record, refuses=refuses)
         status = discipline_of(config).run(engine)
         if status != RECORD_FULL:
-            break
+            return engine, status
         _records.give_back(record)
         capacity *= 2
-    if status != FINISHED:
-        _fail(status, engine, trace)
+
+
+def _result(
+    trace: Trace, config: SchedulerConfig, cost: CostModel, engine: Engine, options: MetricOptions
+) -> Result:
     isolated = isolated_of(trace, config, cost, engine)
-    summary = summarise(engine, isolated, by_size(trace), metrics)
+    summary = summarise(engine, isolated, by_size(trace), options)
     result = Result(trace, engine, isolated, summary)
-    _records.give_back_with(result, record)
+    _records.give_back_with(result, engine.record)
     return result
 
 

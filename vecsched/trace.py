@@ -37,6 +37,8 @@ class Trace:
         priority: int64, smaller is more urgent; None: no priorities.
         tenant: object, one label a request; None: a single tenant.
         deadline_s, cancel_at_s: float64 instants, NaN for none; None: no such column.
+        engine_time_s: float64, the engine's own time stamp, which breaks ties of the priority
+            policy; None: every request has its own, in arrival order.
         id: object; row numbers where none are given.
 
     Raises:
@@ -51,6 +53,7 @@ class Trace:
     tenant: np.ndarray | None = field(default=None, kw_only=True)
     deadline_s: np.ndarray | None = field(default=None, kw_only=True)
     cancel_at_s: np.ndarray | None = field(default=None, kw_only=True)
+    engine_time_s: np.ndarray | None = field(default=None, kw_only=True)
     id: np.ndarray = field(default=None, kw_only=True)  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
@@ -64,6 +67,8 @@ class Trace:
         columns["priority"] = (
             None if self.priority is None else _integers("priority", self.priority)
         )
+        if self.engine_time_s is not None:
+            columns["engine_time_s"] = _times("engine_time_s", self.engine_time_s)
         columns["tenant"] = None if self.tenant is None else _labels("tenant", self.tenant)
         columns["id"] = _labels("id", np.arange(len(arrival)) if self.id is None else self.id)
         for name, column in columns.items():

@@ -38,11 +38,12 @@ from vecsched.kernels.engine import (
     TOKEN_BUDGET,
     stop_reason,
 )
-from vecsched.kernels.queue import may_pass_over, open_gates, promote_overdue, row_at
+from vecsched.kernels.queue import may_pass_over, open_gates, promote_overdue, row_at, shut_gates
 from vecsched.kernels.record import LEFT, PARKED, note_change, note_lone_gap
 from vecsched.requests import ACTIVE
 
 IDLE_ITERATION = False
+IS_PAGED = False
 
 
 def smallest_demand(config: SchedulerConfig) -> int:
@@ -68,7 +69,8 @@ def run(engine):
             dissolve(engine)
             form_batch(engine)
         else:
-            hold_queue(engine)
+            # While a batch runs its slots are taken, whatever its members do.
+            shut_gates(engine, SLOT)
         if state[MEMBERS] == 0:
             if state[QUEUED] > 0:
                 return NO_PROGRESS
@@ -143,15 +145,6 @@ def closed_gate(engine, row):
 
 
 @kernel
-def hold_queue(engine):
-    """While a batch runs its slots are taken, whatever its members do."""
-    open_gates(engine)
-    head = least(engine.queue.waiting)
-    if head != NONE:
-        may_pass_over(engine, head, SLOT)
-
-
-@kernel
 def run_prompts(engine):
     """Run one iteration of prefill chunks, in batch order while the budget lasts."""
     state, members = engine.state, engine.members
@@ -214,7 +207,7 @@ def run_first_decode(engine):
     state[READY] = 0
     for place in range(state[MEMBERS]):
         if engine.outcome.status[roster[place]] == ACTIVE:
-            start_decoding(engine, roster[place])
+            start_decoding(engine, roster[place], 1)
             note_change(engine.record, roster[place], 1)
     duration, _ = decode_ps(engine.cost, state[DECODES], state[CONTEXT_TOKENS])
     run_stretch(engine, Stretch(1, duration, 0, state[DECODES], 0))

@@ -10,6 +10,7 @@ from vecsched.config import SchedulerConfig
 from vecsched.kernels.arrivals import join_arrivals, next_expired_member, skip_to_next_arrival
 from vecsched.kernels.batch import (
     Stretch,
+    complete,
     enter_batch,
     leave_batch,
     next_completed,
@@ -46,6 +47,7 @@ from vecsched.kernels.record import LEFT, note_change
 
 # A request with one output token waits out an iteration of 0 tokens.
 IDLE_ITERATION = True
+IS_PAGED = False
 
 
 def smallest_demand(config: SchedulerConfig) -> int:
@@ -193,13 +195,16 @@ def end_prefill(engine, row):
     """The first token has come; note when the last one will."""
     engine.outcome.first_token_ps[row] = engine.state[NOW]
     if engine.requests.output[row] > 1:
-        start_decoding(engine, row)
+        start_decoding(engine, row, 1)
         note_change(engine.record, row, 1)
-    else:
+    elif engine.limits.idle_iteration:
         # The document's quirk: with no token left to decode, one iteration of 0 tokens follows.
         engine.members.finishes_in[row] = engine.state[ITERATION] + 1
         enter(engine.calendar, engine.members.finishes_in[row], row)
         note_change(engine.record, row, 0)
+    else:
+        complete(engine, row)
+        depart(engine, row)
 
 
 @kernel

@@ -3,32 +3,70 @@
 from vecsched._jit import entry_point, kernel
 from vecsched.clock import NEVER_PS
 from vecsched.kernels.bitset import NONE
-from vecsched.kernels.engine import ARRIVED, EXPIRED, NOW, QUEUED, WATCH
+from vecsched.kernels.engine import (
+    ARRIVED,
+    EXPIRED,
+    HEAD,
+    KV_BLOCKS,
+    NOW,
+    QUEUED,
+    REASON,
+    WATCH,
+)
 from vecsched.kernels.queue import dequeue, enqueue, next_overdue_ps
 from vecsched.kernels.stretch import iterations_to_reach, stretch_ps
 from vecsched.requests import ACTIVE, FAILED, FIRST_TERMINAL
 
 # Why a request is refused at the door, by code; the first reason that applies counts.
-DOOR_REASONS = ("", "empty_prompt", "empty_output", "max_tokens", "kv_blocks", "token_budget")
-WELCOME, EMPTY_PROMPT, EMPTY_OUTPUT, OUTPUT_TOO_LONG, KV_TOO_LARGE, DEMAND_TOO_LARGE = range(6)
+DOOR_REASONS = (
+    "",
+    "empty_prompt",
+    "empty_output",
+    "max_model_len",
+    "max_tokens",
+    "kv_blocks",
+    "token_budget",
+)
+(
+    WELCOME,
+    EMPTY_PROMPT,
+    EMPTY_OUTPUT,
+    PROMPT_TOO_LONG,
+    OUTPUT_TOO_LONG,
+    KV_TOO_LARGE,
+    DEMAND_TOO_LARGE,
+) = range(7)
 
 
 @entry_point
-def check_at_door(prompt, output, kv_blocks, limits, door):
-    """Fill `door` with the reason why each request could never be served, or WELCOME."""
+def check_at_door(prompt, output, kv_need, limits, door):
+    """Fill `door` with the reason why each request could never be served, or WELCOME.
+
+    Args:
+        prompt, output: int64 (n,), tokens; the output as cut to the model's length.
+        kv_need: int64 (n,), blocks that the request holds at its largest.
+        limits: the scheduler's knobs.
+        door: int8 (n,), filled.
+    """
     budget = min(limits.tokens, limits.prefill_tokens)
     for row in range(len(door)):
         door[row] = WELCOME
+        if not limits.refuses:
+            continue
         if prompt[row] == 0:
             door[row] = EMPTY_PROMPT
         elif output[row] == 0:
             door[row] = EMPTY_OUTPUT
+        elif prompt[row] >= limits.model_length:
+            door[row] = PROMPT_TOO_LONG
         elif output[row] > limits.most_output:
             door[row] = OUTPUT_TOO_LONG
-        elif kv_blocks[row] > limits.kv_capacity:
+        elif kv_need[row] > limits.kv_capacity:
             door[row] = KV_TOO_LARGE
-        elif min(prompt[row], limits.smallest_demand) > budget:
-            door[row] = DEMAND_TOO_LARGE
+        else:
+            at_once = prompt[row] + (output[row] - 1 if limits.recomputes_at_once else 0)
+            if min(at_once, limits.smallest_demand) > budget:
+                door[row] = DEMAND_TOO_LARGE
 
 
 @kernel
@@ -95,6 +133,27 @@ def skip_to_next_arrival(engine):
         return False
     engine.state[NOW] = max(engine.state[NOW], arrival)
     return True
+
+
+@kernel
+def skip_to_next_change(engine):
+    """Let time pass until the waiting queue may look different; False if it never will."""
+    state = engine.state
+    change = min(next_arrival_ps(engine), next_end_ps(engine), next_overdue_ps(engine))
+    if change == NEVER_PS:
+        return False
+    state[NOW] = max(state[NOW], change)
+    return True
+
+
+@kernel
+def refuse_head(engine):
+    """The blocked head can never be served: it fails with the reason of its gate."""
+    row, reason = engine.state[HEAD], engine.state[REASON]
+    dequeue(engine, row)
+    engine.requests.door[row] = KV_TOO_LARGE if reason == KV_BLOCKS else DEMAND_TOO_LARGE
+    engine.outcome.status[row] = FAILED
+    engine.outcome.finished_ps[row] = engine.state[NOW]
 
 
 @kernel

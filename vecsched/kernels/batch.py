@@ -23,6 +23,7 @@ from vecsched.kernels.record import (
     BLOCK_REASON,
     BLOCKED_ROW,
     FIRST_PS,
+    GAP_PS,
     ITERATIONS,
     KV_HELD,
     QUEUE_LENGTH,
@@ -31,6 +32,7 @@ from vecsched.kernels.record import (
     STEADY_DECODES,
     STEP_PS,
     TOKENS,
+    note_period,
 )
 from vecsched.kernels.stretch import stretch_ps
 from vecsched.requests import ACTIVE, COMPLETED
@@ -69,42 +71,57 @@ def leave_batch(engine, row):
 
 
 @kernel
-def start_decoding(engine, row):
-    """From the next iteration on `row`, which has its first token, takes one in each."""
-    state = engine.state
-    engine.members.finishes_in[row] = state[ITERATION] + engine.requests.output[row] - 1
-    enter(engine.calendar, engine.members.finishes_in[row], row)
+def start_decoding(engine, row, made):
+    """From the next iteration on `row`, which has made `made` tokens, takes one in each."""
+    state, members = engine.state, engine.members
+    members.finishes_in[row] = state[ITERATION] + engine.requests.output[row] - made
+    members.steady_from[row] = engine.record.count[0]
+    enter(engine.calendar, members.finishes_in[row], row)
     state[DECODES] += 1
-    state[CONTEXT_TOKENS] += engine.requests.prompt[row] + 1
+    state[CONTEXT_TOKENS] += engine.requests.prompt[row] + made
 
 
 @kernel
 def stop_decoding(engine, row):
-    """Forget what `row` reads and when it would have finished."""
-    state = engine.state
-    left = engine.members.finishes_in[row] - state[ITERATION]
+    """`row` takes no token in the next iteration; returns how many it has made."""
+    state, members = engine.state, engine.members
+    left = members.finishes_in[row] - state[ITERATION]
     if left > 0:
-        leave(engine.calendar, engine.members.finishes_in[row], row)
+        leave(engine.calendar, members.finishes_in[row], row)
     made = engine.requests.output[row] - left
-    engine.outcome.generated[row] = made
+    engine.members.last_token_ps[row] = state[NOW]
+    if members.steady_from[row] < engine.record.count[0]:
+        note_period(engine.record, row, members.steady_from[row])
     state[DECODES] -= 1
     state[CONTEXT_TOKENS] -= engine.requests.prompt[row] + made
+    return made
 
 
 @kernel
 def run_decodes(engine):
     """Run iterations that hold nothing but decodes until something changes."""
     state = engine.state
-    decodes = state[DECODES]
-    first_ps, step_ps = decode_ps(engine.cost, decodes, state[CONTEXT_TOKENS])
+    first_ps, step_ps = decode_ps(engine.cost, state[DECODES], state[CONTEXT_TOKENS])
     most = 1 + iterations_to_next(engine.calendar, state[ITERATION] + 1)
     iterations = plan_stretch(engine, first_ps, step_ps, most)
-    run_stretch(engine, Stretch(iterations, first_ps, step_ps, decodes, decodes))
+    run_stretch(engine, Stretch(iterations, first_ps, step_ps, state[DECODES], state[DECODES]))
 
 
 @kernel
 def run_stretch(engine, stretch):
-    """Put a stretch on record and let its time pass."""
+    """Run iterations in each of which every decode takes a token."""
+    state = engine.state
+    pass_time(engine, stretch, stretch.first_ps + stretch.step_ps * (stretch.iterations - 1))
+    state[ITERATION] += stretch.iterations
+    state[CONTEXT_TOKENS] += stretch.iterations * state[DECODES]
+
+
+@kernel
+def pass_time(engine, stretch, gap_ps):
+    """Put a stretch on record and let its time pass.
+
+    `gap_ps` is the longest wait for a token, ending in it, of those that decode all the time.
+    """
     state = engine.state
     line = engine.record.lines[engine.record.count[0]]
     engine.record.count[0] += 1
@@ -113,6 +130,7 @@ def run_stretch(engine, stretch):
     line[STEP_PS] = stretch.step_ps
     line[ITERATIONS] = stretch.iterations
     line[STEADY_DECODES] = stretch.steady
+    line[GAP_PS] = gap_ps
     line[SLOTS_USED] = state[MEMBERS]
     line[TOKENS] = stretch.tokens
     line[KV_HELD] = engine.limits.kv_capacity - state[FREE_KV]
@@ -120,8 +138,6 @@ def run_stretch(engine, stretch):
     line[BLOCKED_ROW] = state[HEAD]
     line[BLOCK_REASON] = state[REASON]
     state[NOW] += stretch_ps(stretch.iterations, stretch.first_ps, stretch.step_ps)
-    state[ITERATION] += stretch.iterations
-    state[CONTEXT_TOKENS] += stretch.iterations * state[DECODES]
 
 
 @kernel

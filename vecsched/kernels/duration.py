@@ -50,11 +50,15 @@ def fill_isolated_ps(cost, requests, chunk, idle_iteration, isolated_ps):
     """
     for row in range(len(isolated_ps)):
         prompt, output = requests.prompt[row], requests.output[row]
+        isolated_ps[row] = 0
+        if min(prompt, chunk) >= len(cost.token_ps):
+            continue  # No iteration may be that large: the request is refused.
         whole, rest = prompt // chunk, prompt % chunk
         # Over chunks, chunk * (2 * before + chunk) telescopes to the square of the prompt.
         total = cost.prefill_attention_ps * prompt * prompt
-        total += cost.prefill_context_ps * chunk * (whole * (whole - 1) // 2)
-        total += whole * lone_chunk_ps(cost, chunk)
+        if whole > 0:
+            total += whole * lone_chunk_ps(cost, chunk)
+            total += cost.prefill_context_ps * chunk * (whole * (whole - 1) // 2)
         if rest > 0:
             total += lone_chunk_ps(cost, rest) + cost.prefill_context_ps * whole * chunk
         if output > 1:

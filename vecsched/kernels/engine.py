@@ -44,10 +44,18 @@ UNLIMITED = 2**62
     FREE_KV,  # KV blocks nobody holds
     HEAD,  # the blocked head of the queue, or NONE
     REASON,  # the gate it failed
+    ITERATION_CHUNKS,  # prefill chunks in the next iteration
+    LONE_DECODES,  # members that decode in it without doing so in every iteration
+    LONE_CONTEXT,  # KV tokens that those read
+    RUNNING_FIRST,  # the member admitted longest ago, or NONE
+    RUNNING_LAST,  # the member admitted last, or NONE
+    STALLED_SINCE,  # when the decodes that wait for a prefill-only iteration made a token, or NONE
+    TOKENS_LEFT,  # what is left of the token budget while a batch is formed
+    PREFILL_LEFT,  # what is left of the bound on prompt tokens
     PASSED_OVER,  # blocked requests that admission has passed over at this boundary
     WATCH,  # an arrival behind this queue position cannot change anything yet
     STATE_SIZE,
-) = range(20)
+) = range(28)
 
 EVERY_POSITION = 2**62
 
@@ -72,7 +80,10 @@ class Requests(NamedTuple):
 class Limits(NamedTuple):
     """The scheduler's knobs as whole numbers; what is unlimited is very large.
 
-    `smallest_demand` is the least that a long enough prompt must be given in one iteration.
+    `smallest_demand` is the least that a long enough prompt must be given in one iteration;
+    `recomputes_at_once`: and so must what a preempted request has to compute anew;
+    `idle_iteration`: a request with one output token waits out an iteration of 0 tokens;
+    `refuses`: requests that can never be served fail instead of blocking the queue.
     """
 
     slots: int
@@ -82,8 +93,12 @@ class Limits(NamedTuple):
     kv_capacity: int
     max_wait_ps: int
     lookahead: int
+    model_length: int
     most_output: int
     smallest_demand: int
+    recomputes_at_once: bool
+    idle_iteration: bool
+    refuses: bool
 
 
 class Queue(NamedTuple):
@@ -99,16 +114,12 @@ class Queue(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What became of each request; instants are NEVER_PS until they come.
-
-    `generated` counts the output tokens of a request whose decode has ended.
-    """
+    """What became of each request; instants are NEVER_PS until they come."""
 
     status: np.ndarray
     admitted_ps: np.ndarray
     first_token_ps: np.ndarray
     finished_ps: np.ndarray
-    generated: np.ndarray
     preemptions: np.ndarray
     recomputed: np.ndarray
 
@@ -121,12 +132,67 @@ class Members(NamedTuple):
         prefilling: rows in mid-prefill, in batch order; (slots,).
         prompt_left: prompt tokens not yet computed, by row.
         finishes_in: iteration in which a decode makes its last token, by row.
+        steady_from: line of the record in which it began to take a token in every iteration.
+        last_token_ps: when a request that has stopped decoding made its last token.
     """
 
     roster: np.ndarray
     prefilling: np.ndarray
     prompt_left: np.ndarray
     finishes_in: np.ndarray
+    steady_from: np.ndarray
+    last_token_ps: np.ndarray
+
+
+class PagingRules(NamedTuple):
+    """Knobs of the paged disciplines.
+
+    Attributes:
+        block_size: tokens of a KV block.
+        reserve_all: hold the whole reservation from admission on.
+        reserve_prompt: admit only if all known tokens would fit.
+        watermark: blocks that an admission must leave free while anyone runs.
+        chunked: a prompt may be cut to the budget at admission.
+        threshold: tokens a request may compute in one iteration; 0: no such bound.
+        adaptive: the threshold grows while few requests are there.
+        lone_threshold: the threshold holds for a request that is alone, too.
+        by_priority: victims are chosen by `Paging.urgency`, not by admission.
+        stop_after_self: a request that preempts itself ends the pass under priority, too.
+        prefill_alone: an iteration holds prefills or decodes, never both.
+    """
+
+    block_size: int
+    reserve_all: bool
+    reserve_prompt: bool
+    watermark: int
+    chunked: bool
+    threshold: int
+    adaptive: bool
+    lone_threshold: bool
+    by_priority: bool
+    stop_after_self: bool
+    prefill_alone: bool
+
+
+class Paging(NamedTuple):
+    """State of disciplines whose KV grows block by block; (0,) arrays for the others.
+
+    Attributes:
+        takers: decodes by the iterations (mod block_size) in which they take a block.
+        behind, ahead: the running list, by row: the next member and the one before.
+        known: tokens a request must compute before its next token, while it prefills or waits.
+        chunk: tokens it is scheduled in the iteration that is being formed.
+        urgency: the larger, the sooner a victim.
+        kv_growth: (1, 2): blocks taken in mid-stretch x the time they were held in it, two words.
+    """
+
+    takers: np.ndarray
+    behind: np.ndarray
+    ahead: np.ndarray
+    known: np.ndarray
+    chunk: np.ndarray
+    urgency: np.ndarray
+    kv_growth: np.ndarray
 
 
 class Engine(NamedTuple):
@@ -139,6 +205,8 @@ class Engine(NamedTuple):
     queue: Queue
     members: Members
     calendar: Calendar
+    paging_rules: PagingRules
+    paging: Paging
     record: Record
     outcome: Outcome
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from vecsched._jit import entry_point, kernel
-from vecsched.kernels.record import FIRST_PS, ITERATIONS, START_PS, STEADY_DECODES, STEP_PS
+from vecsched.kernels.record import FIRST_PS, GAP_PS, ITERATIONS, STEADY_DECODES, STEP_PS
 
 GAP_BUCKETS = 4096
 
@@ -166,30 +166,27 @@ def index_range(run, low, high):
 
 
 @entry_point
-def longest_gaps(lines, last_token_ps, begin, by_end, stack, longest_ps):
-    """Longest iteration that each request spent between its first token and its last.
+def longest_gaps(lines, periods, stack, longest_ps):
+    """Raise `longest_ps` to the longest gap that each request saw while it decoded steadily.
 
     Args:
-        lines: the record; a request decodes in every line from `begin` to its last token.
-        last_token_ps: int64 (n,), the end of its last line, by row.
-        begin: int64 (n,), its first line, by row.
-        by_end: int64, rows to look at, by `last_token_ps`.
-        stack: int64 (lines, 2), overwritten: lines with ever smaller longest iterations.
-        longest_ps: int64 (n,), raised to what is found.
+        lines, periods: of a record; periods stand in order of their last line.
+        stack: int64 (lines, 2), overwritten: lines with ever smaller gaps.
+        longest_ps: int64 (n,), by row.
     """
     depth, line = 0, 0
-    for row in by_end:
-        while line < len(lines) and lines[line, START_PS] < last_token_ps[row]:
-            longest = lines[line, FIRST_PS] + lines[line, STEP_PS] * (lines[line, ITERATIONS] - 1)
-            while depth > 0 and stack[depth - 1, 1] <= longest:
+    for period in periods:
+        row, first_line, last_line = period
+        while line <= last_line:
+            while depth > 0 and stack[depth - 1, 1] <= lines[line, GAP_PS]:
                 depth -= 1
-            stack[depth, 0], stack[depth, 1] = line, longest
+            stack[depth, 0], stack[depth, 1] = line, lines[line, GAP_PS]
             depth += 1
             line += 1
         low, high = 0, depth - 1
         while low < high:
             middle = (low + high) // 2
-            if stack[middle, 0] < begin[row]:
+            if stack[middle, 0] < first_line:
                 low = middle + 1
             else:
                 high = middle

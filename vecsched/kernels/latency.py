@@ -6,7 +6,7 @@ import numpy as np
 
 from vecsched._jit import entry_point, kernel
 from vecsched.clock import NEVER_PS, PS_PER_S
-from vecsched.requests import COMPLETED
+from vecsched.requests import COMPLETED, FAILED
 
 # Rows of `Latencies.values`: float64, the requests that have the value, in arrival order.
 WAIT, TTFT, TPOT, E2E, NORMALIZED, SLOWDOWN, WAIT_RATIO, LATENCIES = range(8)
@@ -52,21 +52,19 @@ def measure_latencies(requests, outcome, isolated_ps, goals, result):
     values, totals = result.values, result.totals
     waits, ratios, tokens_seen, finished_count, spread_count, slowed = 0, 0, 0, 0, 0, 0
     for row in range(len(outcome.status)):
-        if requests.door[row] != 0:
-            continue
         arrival, admitted = requests.arrival_ps[row], outcome.admitted_ps[row]
         alone = isolated_ps[row]
-        # A request that was never admitted has waited until its end.
-        waited = min(admitted, outcome.finished_ps[row]) - arrival
-        waited_s = waited / PS_PER_S
-        totals[LONGEST_WAIT_PS] = max(totals[LONGEST_WAIT_PS], waited)
-        totals[STARVED] += waited_s > goals.starvation_s
-        if alone > 0:
-            values[WAIT_RATIO, ratios] = waited / alone
-            ratios += 1
+        if outcome.status[row] != FAILED:
+            # A request that was never admitted has waited until its end.
+            waited = min(admitted, outcome.finished_ps[row]) - arrival
+            totals[LONGEST_WAIT_PS] = max(totals[LONGEST_WAIT_PS], waited)
+            totals[STARVED] += waited / PS_PER_S > goals.starvation_s
+            if alone > 0:
+                values[WAIT_RATIO, ratios] = waited / alone
+                ratios += 1
         if admitted == NEVER_PS:
             continue
-        values[WAIT, waits] = waited_s
+        values[WAIT, waits] = (admitted - arrival) / PS_PER_S
         waits += 1
         first_token = outcome.first_token_ps[row]
         if first_token == NEVER_PS:

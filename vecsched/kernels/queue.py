@@ -2,7 +2,7 @@
 
 from vecsched._jit import kernel
 from vecsched.clock import NEVER_PS
-from vecsched.kernels.bitset import NONE, insert, remove
+from vecsched.kernels.bitset import NONE, insert, least, remove
 from vecsched.kernels.engine import (
     ARRIVED,
     EVERY_POSITION,
@@ -82,3 +82,13 @@ def may_pass_over(engine, position, reason):
         return False
     state[PASSED_OVER] += 1
     return True
+
+
+@kernel
+def shut_gates(engine, reason):
+    """Admit nobody at this boundary: the head, if there is one, is blocked for `reason`."""
+    open_gates(engine)
+    head = least(engine.queue.waiting)
+    if head != NONE:
+        may_pass_over(engine, head, SLOT)
+        engine.state[REASON] = reason

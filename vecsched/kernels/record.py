@@ -21,6 +21,7 @@ LEFT, PREEMPTED, PARKED = -1, -2, -3
     STEP_PS,  # how much longer each next one is
     ITERATIONS,  # how many there are
     STEADY_DECODES,  # requests that take a token in each of them, and took one just before
+    GAP_PS,  # longest wait for a token that ends in it, of those that decode all the time
     SLOTS_USED,  # members of the batch
     TOKENS,  # tokens scheduled in each iteration
     KV_HELD,  # KV blocks held once the batch is formed
@@ -28,20 +29,22 @@ LEFT, PREEMPTED, PARKED = -1, -2, -3
     BLOCKED_ROW,  # the blocked head of the queue, or -1
     BLOCK_REASON,  # the gate it failed
     LINE_SIZE,
-) = range(12)
+) = range(13)
 
 
 class Record(NamedTuple):
     """What happened; a line is written at once, so all of it stands together in memory.
 
     Attributes:
-        count: [lines, changes, lone gaps] so far.
+        count: how many lines, changes, lone gaps and periods so far.
         lines: int64 (capacity, LINE_SIZE).
         logging: whether changes are kept.
         changes: int64 (capacity, 3): from line on, row is scheduled tokens (or one of the codes).
         lone_gaps: int64 (capacity, 3): row, ps, tokens: gaps between tokens of a request that are
             not the duration of one iteration, and how many tokens came after such a gap.
-        slack: changes and lone gaps that one boundary may add.
+        periods: int64 (capacity, 3): row, first line, last line: when a request took a token in
+            every iteration; in order of the last line.
+        slack: changes, lone gaps and periods that one boundary may add.
     """
 
     count: np.ndarray
@@ -49,6 +52,7 @@ class Record(NamedTuple):
     logging: bool
     changes: np.ndarray
     lone_gaps: np.ndarray
+    periods: np.ndarray
     slack: int
 
 
@@ -58,7 +62,7 @@ def is_full(record):
     return (
         record.count[0] + 2 > len(record.lines)
         or (record.logging and record.count[1] + record.slack > len(record.changes))
-        or record.count[2] + record.slack > len(record.lone_gaps)
+        or max(record.count[2], record.count[3]) + record.slack > len(record.lone_gaps)
     )
 
 
@@ -67,11 +71,12 @@ def empty_record(capacity: int, slots: int, logging: bool) -> Record:
     # A boundary moves each member a few times at most: planned, evicted, completed, replaced.
     slack = 4 * slots + 16
     return Record(
-        count=np.zeros(3, np.int64),
+        count=np.zeros(4, np.int64),
         lines=np.empty((capacity, LINE_SIZE), np.int64),
         logging=logging,
         changes=np.empty((capacity + slack if logging else 1, 3), np.int64),
         lone_gaps=np.empty((capacity + slack, 3), np.int64),
+        periods=np.empty((capacity + slack, 3), np.int64),
         slack=slack,
     )
 
@@ -91,6 +96,11 @@ def written_gaps(record: Record) -> np.ndarray:
     return record.lone_gaps[: record.count[2]]
 
 
+def written_periods(record: Record) -> np.ndarray:
+    """The periods noted so far, (p, 3): a view."""
+    return record.periods[: record.count[3]]
+
+
 @kernel
 def note_change(record, row, tokens):
     """Log that from the next line on `row` is scheduled `tokens`, or has left, or was preempted."""
@@ -106,3 +116,11 @@ def note_lone_gap(record, row, gap_ps, tokens):
     gap = record.lone_gaps[record.count[2]]
     gap[0], gap[1], gap[2] = row, gap_ps, tokens
     record.count[2] += 1
+
+
+@kernel
+def note_period(record, row, first_line):
+    """Note that `row` took a token in every iteration from `first_line` to the last one written."""
+    period = record.periods[record.count[3]]
+    period[0], period[1], period[2] = row, first_line, record.count[0] - 1
+    record.count[3] += 1
