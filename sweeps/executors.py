@@ -11,7 +11,8 @@
 - `work` and its results can be pickled, and `work` has no side effects: an executor that loses a
   worker may call it again with the same task.
 - An exception in `work` is raised from `run` at its task's turn. Closing the iterator, or an
-  exception, drops what has not been started and waits for what has.
+  exception, drops what has not been started and does not wait for what has: it may take long, and
+  nobody wants its result.
 - `workers` says how many simulations can run at once.
 """
 
@@ -21,7 +22,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple, Protocol, TypeVar
 
-from sweeps.grid import Point
+from sweeps.space import Point
 from vecsched import Trace
 from vecsched.errors import ConfigError
 
@@ -29,10 +30,11 @@ Result = TypeVar("Result")
 
 
 class Task(NamedTuple):
-    """A handful of consecutive points over one trace."""
+    """A handful of consecutive points over one trace; their keys stay with whoever made it."""
 
     trace: Trace
     points: Sequence[Point]
+    keys: Sequence[str] = ()
 
 
 Work = Callable[[Trace, Sequence[Point]], Result]
@@ -69,17 +71,16 @@ class ThreadsExecutor:
         """Run tasks up to a few ahead of the one whose result is due."""
         ahead = 4 * self.workers  # enough that a slow task does not leave the other threads idle
         started: deque[tuple[Task, Future[Result]]] = deque()
-        with ThreadPoolExecutor(self.workers, thread_name_prefix="sweep") as pool:
-            try:
-                for task in tasks:
-                    started.append((task, pool.submit(work, task.trace, task.points)))
-                    if len(started) == ahead:
-                        yield _oldest(started)
-                while started:
+        pool = ThreadPoolExecutor(self.workers, thread_name_prefix="sweep")
+        try:
+            for task in tasks:
+                started.append((task, pool.submit(work, task.trace, task.points)))
+                if len(started) == ahead:
                     yield _oldest(started)
-            finally:
-                for _, future in started:
-                    future.cancel()
+            while started:
+                yield _oldest(started)
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _oldest(started: deque[tuple[Task, Future[Result]]]) -> tuple[Task, Result]:

@@ -1,58 +1,95 @@
 """A sweep made ready: every part built and checked, and its points cut into tasks."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import groupby, islice
 from operator import attrgetter
 from typing import Any, NamedTuple
 
 from sweeps.executors import Task
-from sweeps.grid import (
-    Grid,
-    Point,
-    build_grid,
-    check_on_trace,
-    key_context,
-    point_key,
-    trace_fingerprint,
-)
+from sweeps.keys import key_context, point_key, trace_fingerprint
+from sweeps.rows import Outcomes, Summary, outcomes_of
+from sweeps.space import Point, Space, check_on_trace
 from sweeps.spec import SweepSpec
-from sweeps.store import Labels, Outcome, Summary
 from vecsched import CostModel, MetricOptions, Result, Trace, engine_version
 from vecsched.errors import VecschedError
 
 Simulate = Callable[..., Result]
+IsDone = Callable[[Point, str], bool]
 
 
 class TaskResult(NamedTuple):
-    """What one task yields: an outcome a point, and the time they took."""
+    """What one task yields: what became of its points, and the time they took.
 
-    outcomes: list[Outcome]
+    `tables` holds, if asked for, each point's table of requests as the bytes of a Parquet file.
+    """
+
+    outcomes: Outcomes
+    tables: list[bytes | None]
     seconds: float
 
 
 @dataclass(frozen=True)
 class PointRunner:
-    """The work that executors do: simulate points over one trace."""
+    """The work that executors do: simulate points over one trace.
+
+    Attributes:
+        simulate: what simulates.
+        costs: the cost models, by name.
+        options: how metrics are taken.
+        metrics: their names.
+        encode: turns a result into the table that is kept of it; None: only its summary is.
+    """
 
     simulate: Simulate
-    cost: CostModel
-    metrics: MetricOptions
+    costs: Mapping[str, CostModel]
+    options: MetricOptions
+    metrics: tuple[str, ...]
+    encode: Callable[[Result], bytes] | None = None
 
     def __call__(self, trace: Trace, points: Sequence[Point]) -> TaskResult:
         """Simulate each point; an error that vecsched raises on purpose is its outcome."""
         started = time.perf_counter()
-        outcomes = [self._outcome(trace, point) for point in points]
-        return TaskResult(outcomes, time.perf_counter() - started)
+        summaries: list[Summary | None] = []
+        errors: list[str | None] = []
+        tables: list[bytes | None] = []
+        for point in points:
+            summary, table, error = None, None, None
+            try:
+                result = self._result(trace, point)
+                summary = result.summary
+                table = None if self.encode is None else self.encode(result)
+            except VecschedError as problem:
+                error = f"{type(problem).__name__}: {problem}"
+            summaries.append(summary)
+            tables.append(table)
+            errors.append(error)
+        seconds = time.perf_counter() - started
+        return TaskResult(outcomes_of(summaries, errors, self.metrics), tables, seconds)
 
-    def _outcome(self, trace: Trace, point: Point) -> Outcome:
-        try:
-            config = point.choice.config
-            result = self.simulate(trace, config, self.cost, metrics=self.metrics)
-            return Outcome(result.summary)
-        except VecschedError as error:
-            return Outcome(None, f"{type(error).__name__}: {error}")
+    def _result(self, trace: Trace, point: Point) -> Result:
+        cost = self.costs[point.choice.cost]
+        return self.simulate(trace, point.choice.config, cost, metrics=self.options)
+
+
+@dataclass
+class Traces:
+    """The traces of a sweep, before they are scaled to a load; the last one stays at hand."""
+
+    spec: SweepSpec
+    _last: tuple[str, int | None, Trace] | None = None
+
+    def of(self, label: str, seed: int | None) -> Trace:
+        """Read or draw a trace.
+
+        Raises:
+            InputError: the file cannot be read, naming file, row, field and value.
+        """
+        if self._last is None or self._last[:2] != (label, seed):
+            (section,) = (each for each in self.spec.trace if each.label == label)
+            self._last = (label, seed, self.spec.trace_of(section, seed))
+        return self._last[2]
 
 
 @dataclass
@@ -60,66 +97,86 @@ class Sweep:
     """A sweep about to run: all its parts, checked, and what is known of its traces so far."""
 
     spec: SweepSpec
-    grid: Grid
-    runner: PointRunner
-    first_trace: Trace
-    fingerprints: dict[int | None, str] = field(default_factory=dict)
-    contexts: dict[int | None, bytes] = field(default_factory=dict)
+    space: Space
+    traces: Traces
+    costs: dict[str, CostModel]
+    options: MetricOptions
+    _shortest: list[Trace]
+    _fingerprints: dict[tuple[str, int | None], str] = field(default_factory=dict)
+    _contexts: dict[tuple[str, int | None, str], bytes] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, spec: SweepSpec, simulate: Simulate) -> "Sweep":
+    def of(cls, spec: SweepSpec) -> "Sweep":
         """Build and check everything that can be wrong before the first simulation."""
-        grid = build_grid(spec)
-        runner = PointRunner(simulate, spec.cost_model(), spec.metric_options())
-        trace = spec.trace_of(grid.seeds[0])
-        check_on_trace(spec, grid, trace)
-        return cls(spec, grid, runner, trace)
+        costs, options = spec.cost_models(), spec.metric_options()
+        space, traces = Space(spec, tuple(costs)), Traces(spec)
+        shortest = []
+        for section in reversed(spec.trace):  # so that the first one stays at hand
+            trace = traces.of(section.label, spec.seeds_of(section)[0])
+            check_on_trace(spec, space, section, trace)
+            shortest.append(_first_of(trace))
+        return cls(spec, space, traces, costs, options, shortest)
 
-    def tasks(self, size: int) -> Iterator[Task]:
-        """Yield the points in order, `size` to a task; build each trace when its turn comes."""
-        for seed, of_seed in groupby(self.grid, key=attrgetter("seed")):
-            first = seed == self.grid.seeds[0]
-            trace = self.first_trace if first else self.spec.trace_of(seed)
-            self._remember(seed, trace)
-            for load, of_load in groupby(of_seed, key=attrgetter("load")):
-                scaled = trace.scaled(load)
-                while points := list(islice(of_load, size)):
-                    yield Task(scaled, points)
+    def sample(self, simulate: Simulate) -> Summary:
+        """Return a summary for the names and types of all metrics."""
+        config, cost = next(self.space.choices()).config, CostModel.unit()
+        sample: dict[str, int | float] = {}
+        for trace in self._shortest:
+            result = simulate(trace, config, cost, metrics=self.options)
+            sample = {**result.summary, **sample}
+        return sample
 
-    def _remember(self, seed: int | None, trace: Trace) -> None:
-        fingerprint = trace_fingerprint(trace)
-        self.fingerprints[seed] = fingerprint
-        runner = self.runner
-        self.contexts[seed] = key_context(
-            fingerprint, runner.cost, runner.metrics, engine_version()
-        )
+    def tasks(self, size: int, is_done: IsDone) -> Iterator[Task]:
+        """Yield the points that are not done, in order, `size` to a task.
 
-    def key(self, point: Point) -> str:
-        """Return the key of a point whose task has been made."""
-        return point_key(point, self.contexts[point.seed])
-
-    def labels(self) -> Labels:
-        """Return what all rows share."""
-        return Labels(self.spec.trace.label, self.runner.cost.name, engine_version())
-
-    def sample(self) -> Summary:
-        """Return a summary for its names and types: that of one short request.
-
-        Columns that decide which metrics exist, such as tenants, are those of the trace.
+        Each trace is built when its turn comes.
         """
-        columns = {column.name: getattr(self.first_trace, column.name) for column in fields(Trace)}
-        first: dict[str, Any] = {name: c if c is None else c[:1] for name, c in columns.items()}
-        trace = Trace(**first | {"prompt_tokens": [1], "output_tokens": [1]})
-        config, metrics = self.grid.choices[0].config, self.runner.metrics
-        return self.runner.simulate(trace, config, CostModel.unit(), metrics=metrics).summary
+        for (label, seed), of_trace in groupby(self.space, key=attrgetter("trace", "seed")):
+            trace = self.traces.of(label, seed)
+            self._remember(label, seed, trace)
+            for load, of_load in groupby(of_trace, key=attrgetter("load")):
+                scaled = None
+                left = ((p, key) for p, key in self._keyed(of_load) if not is_done(p, key))
+                while some := list(islice(left, size)):
+                    scaled = scaled or trace.scaled(load)
+                    points, keys = zip(*some, strict=True)
+                    yield Task(scaled, points, keys)
 
-    def metadata(self) -> dict:
-        """Return what the file says about itself."""
+    def keyed(self) -> Iterator[tuple[Point, str]]:
+        """Yield all points, in order, with their keys; when all tasks have been made."""
+        return self._keyed(self.space)
+
+    def metadata(self) -> dict[str, Any]:
+        """Return what the output says about itself."""
         return {
             "engine_version": engine_version(),
             "spec": self.spec.as_written(),
-            "cost": self.runner.cost.to_dict(),
+            "costs": [cost.to_dict() for cost in self.costs.values()],
             "traces": [
-                {"seed": seed, "fingerprint": value} for seed, value in self.fingerprints.items()
+                {"trace": label, "seed": seed, "fingerprint": value}
+                for (label, seed), value in self._fingerprints.items()
             ],
         }
+
+    def _keyed(self, points: Iterator[Point] | Space) -> Iterator[tuple[Point, str]]:
+        for point in points:
+            yield (
+                point,
+                point_key(point, self._contexts[point.trace, point.seed, point.choice.cost]),
+            )
+
+    def _remember(self, label: str, seed: int | None, trace: Trace) -> None:
+        fingerprint = self._fingerprints[label, seed] = trace_fingerprint(trace)
+        for name, cost in self.costs.items():
+            context = key_context(fingerprint, cost, self.options, engine_version())
+            self._contexts[label, seed, name] = context
+
+
+def _first_of(trace: Trace) -> Trace:
+    """Return a trace of one short request.
+
+    Columns that decide which metrics exist, such as tenants, are those of the trace.
+    """
+    columns = {column.name: getattr(trace, column.name) for column in fields(Trace)}
+    first: dict[str, Any] = {name: c if c is None else c[:1] for name, c in columns.items()}
+    return Trace(**first | {"prompt_tokens": [1], "output_tokens": [1]})

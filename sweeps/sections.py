@@ -1,83 +1,21 @@
 """The parts of a sweep file, one class each: names, types, ranges, and what they stand for."""
 
-from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
-from pydantic.functional_validators import AfterValidator, BeforeValidator
-from pydantic_core import PydanticCustomError
+from pydantic import Field, field_validator, model_validator
 
+from sweeps.schema import Cost, Seconds, Section, Settings, Share, Text, exactly_one, problem
 from sweeps.workloads import SyntheticSpec, generate, read_trace
-from vecsched import CostModel, MetricOptions, SchedulerConfig, Trace
-from vecsched.errors import ConfigError, did_you_mean
-
-CONFIG_FIELDS = tuple(SchedulerConfig.__dataclass_fields__)
-# Axes that are no field of a configuration: they change the trace.
-TRACE_AXES = ("load", "seed")
-
-
-def problem(text: str, at: str = "", **value: Any) -> PydanticCustomError:
-    """Return an error to raise in a validator.
-
-    Args:
-        text: what is wrong.
-        at: key path below the section under validation, where the problem is further down.
-        value: `value=...`, what stands there.
-    """
-    return PydanticCustomError("sweep", "{text}", {"text": text, "at": at, **value})
-
-
-def _one_of(known: tuple[str, ...], kind: str) -> AfterValidator:
-    def check(name: str) -> str:
-        if name not in known:
-            raise problem(f"no such {kind}; {did_you_mean(name, known)}")
-        return name
-
-    return AfterValidator(check)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, bool) or not isinstance(value, int | float | str | None):
-        raise problem("must be a number, a text or null")
-    return value
-
-
-def _distinct(values: list[Any]) -> list[Any]:
-    for position, value in enumerate(values):
-        if value in values[:position]:
-            raise problem("is listed twice", at=f"[{position}]", value=value)
-    return values
-
-
-Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Cost = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Share = Annotated[float, Field(ge=0, lt=1)]
-Text = Annotated[str, Field(min_length=1)]
-Value = Annotated[int | float | str | None, BeforeValidator(_plain)]
-Settings = dict[Annotated[str, _one_of(CONFIG_FIELDS, "field")], Value]
-Axis = Annotated[list[Value], Field(min_length=1), AfterValidator(_distinct)]
-Axes = dict[Annotated[str, _one_of((*CONFIG_FIELDS, *TRACE_AXES), "axis")], Axis]
-
-
-class Section(BaseModel):
-    """A mapping of the file: unknown keys are errors that name the nearest known one."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _known_keys(cls, values: Any) -> Any:
-        for key in values if isinstance(values, Mapping) else ():
-            if key not in cls.model_fields:
-                hint = did_you_mean(str(key), cls.model_fields)
-                raise problem(f"no such key; {hint}", at=str(key), value=values[key])
-        return values
+from vecsched import CostModel, MetricOptions, Trace
+from vecsched.errors import ConfigError
 
 
 class TraceSection(Section):
     """The requests: a file, or a synthetic workload by name or by its parameters."""
 
+    name: Text | None = None
     path: Text | None = None
     format: Text = "auto"
     options: dict[str, Any] = Field(default_factory=dict)
@@ -94,7 +32,7 @@ class TraceSection(Section):
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
-        _exactly_one(self, ("path", "synthetic"))
+        exactly_one(self, ("path", "synthetic"))
         belongs = {
             "format": "path",
             "options": "path",
@@ -114,6 +52,8 @@ class TraceSection(Section):
     @property
     def label(self) -> str:
         """What results call the trace."""
+        if self.name is not None:
+            return self.name
         if self.path is not None:
             return Path(self.path).name
         return self.synthetic if isinstance(self.synthetic, str) else "synthetic"
@@ -165,6 +105,8 @@ class TabulatedSection(Section):
 class CostSection(Section):
     """How long an iteration takes. A bare text is a file if it ends in .json, else a preset."""
 
+    short_form: ClassVar[dict[str, Any] | None] = {"type": "string"}
+    name: Text | None = None
     preset: Text | None = None
     path: Text | None = None
     affine: AffineSection | None = None
@@ -179,7 +121,7 @@ class CostSection(Section):
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
-        _exactly_one(self, ("preset", "path", "affine", "tabulated"))
+        exactly_one(self, ("preset", "path", "affine", "tabulated"))
         return self
 
     def model(self, folder: Path) -> CostModel:
@@ -188,6 +130,10 @@ class CostSection(Section):
         Raises:
             CostError: there is no such preset or file, or a figure is impossible.
         """
+        model = self._model(folder)
+        return model if self.name is None else replace(model, name=self.name)
+
+    def _model(self, folder: Path) -> CostModel:
         if self.path is not None:
             return CostModel.load(folder / self.path)
         if self.affine is not None:
@@ -232,6 +178,29 @@ class Variant(Section):
     set: Settings = Field(default_factory=dict)
 
 
-def _exactly_one(section: Section, names: tuple[str, ...]) -> None:
-    if sum(getattr(section, name) is not None for name in names) != 1:
-        raise problem(f"exactly one of {', '.join(names)} must be given")
+class DesignSection(Section):
+    """Which combinations of the axes' values are points. A bare text is the method."""
+
+    short_form: ClassVar[dict[str, Any] | None] = {"enum": ["grid", "zip"]}
+    method: Literal["grid", "zip", "random", "latin_hypercube", "sobol"] = "grid"
+    points: Annotated[int, Field(ge=1)] | None = None
+    seed: Annotated[int, Field(ge=0)] = 0
+
+    @model_validator(mode="before")
+    @classmethod
+    def _bare_text(cls, values: Any) -> Any:
+        return {"method": values} if isinstance(values, str) else values
+
+    @model_validator(mode="after")
+    def _points_for_samples(self) -> Self:
+        for name in {"points", "seed"} & self.model_fields_set:
+            if not self.samples:
+                raise problem("goes with random, latin_hypercube and sobol only", at=name)
+        if self.samples and self.points is None:
+            raise problem(f"{self.method} needs points, how many to draw")
+        return self
+
+    @property
+    def samples(self) -> bool:
+        """Whether points are drawn, and not listed."""
+        return self.method not in ("grid", "zip")

@@ -6,23 +6,24 @@ impossible is left when the first simulation starts. `docs/sweep-files.md` is th
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Annotated, Any, Self
 
 from pydantic import Field, PrivateAttr, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
 from sweeps._yaml import read_yaml
+from sweeps.axes import CONDITION_NAMES, TRACE_AXES, Axes, Axis, check_conditions, check_traffic
+from sweeps.designs import check_design
 from sweeps.errors import SpecError
+from sweeps.expression import Expression, ExpressionError
+from sweeps.schema import Listed, Section, Settings, Text, problem
 from sweeps.sections import (
-    Axes,
     CostSection,
+    DesignSection,
     MetricsSection,
-    Section,
-    Settings,
     SloSection,
     TraceSection,
     Variant,
-    problem,
 )
 from vecsched import CostModel, MetricOptions, Trace
 from vecsched.errors import CostError, did_you_mean
@@ -39,6 +40,9 @@ _PLAINER = {
 
 _KEY = "[key]"  # how pydantic marks that an error is about a mapping's key, not its value
 
+Traces = Annotated[list[TraceSection], Field(min_length=1), Listed()]
+Costs = Annotated[list[CostSection], Field(min_length=1), Listed()]
+
 _READY_MADE = Path(__file__).parent / "specs"
 
 
@@ -50,10 +54,12 @@ class SweepSpec(Section):
 
     name: str = ""
     about: str = ""
-    trace: TraceSection
-    cost: CostSection
+    trace: Traces
+    cost: Costs
     base: Settings = Field(default_factory=dict)
     axes: Axes = Field(default_factory=dict)
+    design: DesignSection = DesignSection()
+    constraints: list[Text] = Field(default_factory=list)
     variants: list[Variant] = Field(default_factory=list)
     slo: SloSection = SloSection()
     metrics: MetricsSection = MetricsSection()
@@ -80,7 +86,8 @@ class SweepSpec(Section):
         try:
             spec = cls.model_validate(values)
         except ValidationError as error:
-            lines = [f"{source}: {_sentence(each)}" for each in error.errors(include_url=False)]
+            problems = error.errors(include_url=False)
+            lines = [f"{source}: {_sentence(each, _short_forms(values))}" for each in problems]
             raise SpecError("\n".join(lines)) from None
         spec._source, spec._folder = source, folder
         return spec
@@ -88,52 +95,79 @@ class SweepSpec(Section):
     @property
     def loads(self) -> tuple[float, ...]:
         """Load factors, in the order of the file; 1 if load is no axis."""
-        return tuple(float(load) for load in cast(list[float], self.axes.get("load", [1.0])))
+        return tuple(map(float, self._values_of("load") or [1.0]))
+
+    def seeds_of(self, trace: TraceSection) -> tuple[int | None, ...]:
+        """Return the seeds a trace is drawn with: the axis, or the trace's own; None for a file."""
+        listed = None if trace.synthetic is None else self._values_of("seed")
+        return tuple(listed or [trace.first_seed])
 
     @property
-    def seeds(self) -> tuple[int | None, ...]:
-        """Seeds, in the order of the file; the trace's own if seed is no axis, None for a file."""
-        return tuple(cast(list[int | None], self.axes.get("seed", [self.trace.first_seed])))
+    def config_axes(self) -> dict[str, Axis]:
+        """The axes that are fields of a configuration."""
+        return {name: axis for name, axis in self.axes.items() if name not in TRACE_AXES}
 
-    def cost_model(self) -> CostModel:
-        """Build the cost model.
+    def cost_models(self) -> dict[str, CostModel]:
+        """Build the cost models, by name.
 
         Raises:
-            SpecError: there is no such preset or file, or a figure is impossible.
+            SpecError: there is no such preset or file, a figure is impossible, or two have the
+                same name.
         """
-        try:
-            return self.cost.model(self._folder)
-        except CostError as error:
-            raise SpecError(f"{self._source}: cost: {error}") from None
+        models: dict[str, CostModel] = {}
+        for position, section in enumerate(self.cost):
+            at = f"cost[{position}]" if len(self.cost) > 1 else "cost"
+            try:
+                model = section.model(self._folder)
+            except CostError as error:
+                raise SpecError(f"{self._source}: {at}: {error}") from None
+            if models.setdefault(model.name, model) is not model:
+                raise SpecError(
+                    f"{self._source}: {at}: another cost model is called {model.name!r}; "
+                    "give each a name of its own"
+                )
+        return models
 
     def metric_options(self) -> MetricOptions:
         """Build the engine's options for metrics."""
         return self.metrics.options(self.slo)
 
-    def trace_of(self, seed: int | None) -> Trace:
-        """Read the trace, or draw the one of a seed, before it is scaled to a load.
+    def trace_of(self, section: TraceSection, seed: int | None) -> Trace:
+        """Read a trace, or draw the one of a seed, before it is scaled to a load.
 
         Raises:
             InputError: the file cannot be read, naming file, row, field and value.
         """
-        return self.trace.trace(self._folder, seed)
+        return section.trace(self._folder, seed)
 
     def as_written(self) -> dict[str, Any]:
         """Return the file's content as plain values, without what it leaves to defaults."""
-        return self.model_dump(mode="json", exclude_unset=True)
+        return self.model_dump(mode="json", exclude_unset=True, by_alias=True)
+
+    def _values_of(self, axis: str) -> list[Any]:
+        return (self.axes[axis].listed or []) if axis in self.axes else []
 
     @model_validator(mode="after")
-    def _loads_and_seeds(self) -> Self:
-        for position, load in enumerate(self.axes.get("load", ())):
-            if not isinstance(load, int | float) or not 0 < load < float("inf"):
-                at = f"axes.load[{position}]"
-                raise problem("a load factor must be a positive number", at=at, value=load)
-        for position, seed in enumerate(self.axes.get("seed", ())):
-            if not isinstance(seed, int) or seed < 0:
-                at = f"axes.seed[{position}]"
-                raise problem("a seed must be a whole number >= 0", at=at, value=seed)
-        if "seed" in self.axes and self.trace.synthetic is None:
+    def _names_of_traces(self) -> Self:
+        labels = [trace.label for trace in self.trace]
+        for position, label in enumerate(labels):
+            if label in labels[:position]:
+                text = f"another trace is called {label!r}; give each a name of its own"
+                raise problem(text, at=f"trace[{position}]")
+        return self
+
+    @model_validator(mode="after")
+    def _check_axes(self) -> Self:
+        check_traffic(self.axes)
+        if "seed" in self.axes and all(trace.synthetic is None for trace in self.trace):
             raise problem("only a synthetic trace has a seed", at="axes.seed")
+        check_conditions(self.config_axes)
+        check_design(self.design, self.config_axes)
+        for position, text in enumerate(self.constraints):
+            try:
+                Expression(text, CONDITION_NAMES)
+            except ExpressionError as error:
+                raise problem(str(error), at=f"constraints[{position}]", value=text) from None
         return self
 
     @model_validator(mode="after")
@@ -171,10 +205,32 @@ def load_spec(spec: str | Path) -> SweepSpec:
     return SweepSpec.from_mapping(read_yaml(path), str(path), path.parent)
 
 
-def _sentence(error: ErrorDetails) -> str:
+def json_schema() -> dict[str, Any]:
+    """Return the JSON schema of sweep files, for editors to check and complete them."""
+    return SweepSpec.model_json_schema()
+
+
+def _short_forms(values: Any) -> dict[str, str]:
+    """Return key paths that a short form has, and what the file has instead."""
+    if not isinstance(values, Mapping):
+        return {}
+    alone = [key for key in ("trace", "cost") if not isinstance(values.get(key), list)]
+    axes = values.get("axes")
+    lists = (
+        [name for name, axis in axes.items() if isinstance(axis, list)]
+        if isinstance(axes, Mapping)
+        else []
+    )
+    return {f"{key}[0]": key for key in alone} | {f"axes.{n}.values": f"axes.{n}" for n in lists}
+
+
+def _sentence(error: ErrorDetails, short_forms: Mapping[str, str]) -> str:
     """Say one of pydantic's errors as "key path = value: problem"."""
     context = error.get("ctx", {})
     place = _key_path([*error["loc"], context.get("at", "")])
+    for long, short in short_forms.items():
+        if place.startswith(long):
+            place = short + place.removeprefix(long)
     value = context.get("value", error["input"])
     about_a_key = error["loc"][-1:] == (_KEY,)
     if not about_a_key and not isinstance(value, Mapping | list | Section):

@@ -1,171 +1,219 @@
-"""The output of a sweep: one tidy Parquet file, a row a point, in the order of the points.
+"""The output of a sweep: rows that are kept as they come, and one tidy table in the end.
 
-Columns, in this order: `point`, `key`, every field of the configuration, `load`, `seed`, `variant`,
-`trace`, `cost`, every metric, `status` ("ok" or "error"), `error`, `engine_version`. A value that
-does not exist is null: a metric with nothing to measure (NaN in the engine) as well as all metrics
-of a point that failed. Whole numbers are int64, so they stay whole where nulls are among them.
+While a sweep runs, its rows go into *parts*: Parquet files in a folder, each complete or not there,
+so that what is done survives whatever ends the process. If the output is a file, `out.parquet`, the
+folder is `out.parquet.parts`; in the end the parts become that file, a row a point in the order of
+the points, and the folder goes. If the output is a folder, its parts are the result.
 
-The file holds nothing about when, where or on how many cores it was made: same sweep, same engine,
-same bytes. It is written beside its final place, flushed to the disk and then renamed, so that a
-file of the final name is complete.
+A point's *key* is a digest of all that determines its result. So resuming asks only which keys are
+on disk, be it in parts or in a finished file, and neither their order nor who wrote them matters.
+
+The file holds nothing about when, where or on how many cores it was made, nor whether the sweep was
+interrupted: same sweep, same engine, same bytes.
 """
 
 import json
-import os
-import secrets
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
-from types import NoneType
-from typing import Any, BinaryIO, NamedTuple, Self, get_args, get_type_hints
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sweeps.errors import StoreError
-from sweeps.grid import Point
-from vecsched import SchedulerConfig
+from sweeps.files import TEMPORARY, atomic_file, exclusive_folder, reporting
+from sweeps.parts import Parts
+from sweeps.rows import Rows, array_of, identity, record_batch
+from sweeps.space import Point
 
 FORMAT = "vecsched-sweep/1"
 
-# Rows that are kept as Python values before they become one row group: a fixed number, so that the
-# bytes do not depend on how results came in.
+# Rows in a row group of the finished file, and at most in a part: a fixed number, so that the
+# file's bytes do not depend on how results came in.
 _ROWS = 4096
+# Rows that wait longer are written as a part, however few they are: what a power cut can cost.
+_SECONDS_BETWEEN_PARTS = 5.0
 _METADATA_KEY = "vecsched"
-_TYPES = {int: pa.int64(), float: pa.float64(), str: pa.string(), bool: pa.bool_()}
 
-Summary = Mapping[str, int | float]
-
-
-class Labels(NamedTuple):
-    """What is the same in every row."""
-
-    trace: str
-    cost: str
-    engine_version: str
+Keyed = Iterable[tuple[Point, str]]
 
 
-class Outcome(NamedTuple):
-    """What became of one point: its summary, or the error that stopped it."""
+class Store:
+    """A sweep's output while it is written; made by `open_store`, then `begin` it.
 
-    summary: Summary | None
-    error: str | None = None
+    Attributes:
+        done: keys of the points whose rows earlier runs have left, each with its error, if any.
+    """
+
+    def __init__(self, output: Path) -> None:
+        self.done: dict[str, str | None] = {}
+        self._output = output
+        self._folder = parts_folder(output)
+        self._parts = Parts()
+        self._waiting: list[Rows] = []
+        self._last_part = time.monotonic()
+
+    def begin(self, schema: pa.Schema, describe: Callable[[], Mapping[str, Any]]) -> None:
+        """Say what the rows will be.
+
+        Args:
+            schema: their columns and types.
+            describe: returns what is known by now for the metadata.
+        """
+        self._schema, self._describe = schema, describe
+
+    def load(self, note: Callable[[str], None]) -> None:
+        """Take in what earlier runs have left; parts that are torn are set aside.
+
+        Raises:
+            StoreError: the finished file is no sweep's.
+        """
+        for part in sorted(self._folder.glob(_part_name("*"))):
+            try:
+                self.done |= self._parts.add(part, verify=True)
+            except (pa.ArrowException, OSError):
+                note(f"{part}: is torn; its points are simulated again")
+                part.rename(part.with_name(f".torn-{part.name}"))
+        if self._output.is_file():
+            read_metadata(self._output)
+            self.done |= self._parts.add(self._output)
+
+    def append(self, rows: Rows) -> None:
+        """Add some points' rows.
+
+        Raises:
+            StoreError: the disk is full, or otherwise fails.
+        """
+        self._waiting.append(rows)
+        late = time.monotonic() - self._last_part >= _SECONDS_BETWEEN_PARTS
+        if late or sum(len(each.keys) for each in self._waiting) >= _ROWS:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write the rows that wait as a part.
+
+        Raises:
+            StoreError: the disk is full, or otherwise fails; the rows stay waiting.
+        """
+        if not self._waiting:
+            return
+        rows = list(self._waiting)
+        path = self._folder / _part_name(f"{self._next_number():06d}")
+        table = pa.Table.from_batches([record_batch(rows, self._schema)])
+        table = table.replace_schema_metadata({_METADATA_KEY: self._metadata()})
+        with atomic_file(path) as file, reporting(path):
+            pq.write_table(table, file, compression="zstd", write_page_checksum=True)
+        del self._waiting[: len(rows)]
+        self._parts.add(path)
+        self._last_part = time.monotonic()
+
+    def finish(self, keyed: Keyed) -> None:
+        """Write what waits and, if the output is a file, make the parts that file.
+
+        Args:
+            keyed: all points of the sweep with their keys, in order.
+
+        Raises:
+            StoreError: the disk is full, or otherwise fails; all parts are still there.
+        """
+        self.flush()
+        if self._folder == self._output:
+            return
+        with (
+            atomic_file(self._output) as file,
+            reporting(self._output),
+            pq.ParquetWriter(file, self._schema, compression="zstd") as writer,
+        ):
+            for table in self._in_order(iter(keyed)):
+                writer.write_table(table)
+            writer.add_key_value_metadata({_METADATA_KEY: self._metadata()})
+        for path in [*self._folder.glob(_part_name("*")), *self._folder.glob(".torn-*")]:
+            path.unlink()
+
+    def _in_order(self, keyed: Iterator[tuple[Point, str]]) -> Iterator[pa.Table]:
+        """Yield the rows of all points, in their order, some thousands at a time."""
+        finder, schema = self._parts.finder(), self._schema
+        while chunk := list(islice(keyed, _ROWS)):
+            points, keys = zip(*chunk, strict=True)
+            table = finder.take(keys, schema)
+            # A row from another sweep may have had another number, and other names.
+            for name, values in identity(points, keys).items():
+                place = schema.get_field_index(name)
+                field = schema.field(place)
+                table = table.set_column(place, field, array_of(values, field))
+            yield table.combine_chunks()
+
+    def _metadata(self) -> str:
+        return json.dumps({"format": FORMAT, **self._describe()})
+
+    def _next_number(self) -> int:
+        names = [path.stem for path in self._folder.glob(f"*{_part_name('*')}")]
+        return 1 + max((int(name.rpartition("-")[2]) for name in names), default=-1)
 
 
 @contextmanager
-def atomic_file(path: Path) -> Iterator[BinaryIO]:
-    """Open a file that appears at `path` complete and on disk, or not at all.
+def open_store(output: Path, *, resume: bool, note: Callable[[str], None]) -> Iterator[Store]:
+    """Open a sweep's output for this process alone; what came in is kept, however the block ends.
+
+    Args:
+        output: a file, `*.parquet`, or a folder.
+        resume: keep and use what is on disk. Without it, a finished file is replaced when the new
+            one is complete, and parts are not touched: they are an error.
+        note: is told of torn parts.
 
     Raises:
-        StoreError: the place cannot be written to; on entry, before anything is computed, where
-            that can be told.
+        StoreError: the output cannot be written, is being written by another process, holds parts,
+            or is something else.
     """
-    if path.is_dir():
+    folder = parts_folder(output)
+    is_file, should_be_file = output.is_file(), folder != output
+    if output.exists() and is_file != should_be_file:
+        hint = "a folder's name must not" if is_file else "a file's name must"
         raise StoreError(
-            f"{path}: is a folder; name a file in it, such as {path / 'sweep.parquet'}"
+            f"{output}: is a {'file' if is_file else 'folder'}; {hint} end in .parquet"
         )
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-    with _reporting(path):
-        file = open(temporary, "xb")  # noqa: SIM115 (closed below, where a full disk is expected)
-    try:
-        yield file
-        with _reporting(path):
-            file.flush()
-            os.fsync(file.fileno())
-            file.close()
-            os.replace(temporary, path)
-            _sync_folder(path.parent)
-    finally:
-        with suppress(OSError):  # a full disk, already reported, again when closing flushes
-            file.close()
-        temporary.unlink(missing_ok=True)
-
-
-class SweepTable:
-    """Writes rows to an open file; use it in a `with` statement and `finish` it."""
-
-    def __init__(self, file: BinaryIO, path: Path, labels: Labels, sample: Summary) -> None:
-        """Begin the file.
-
-        Args:
-            file: where the bytes go.
-            path: what errors call it.
-            labels: what all rows share.
-            sample: any summary; it gives the names and types of the metrics.
-        """
-        self._path, self._labels, self._metrics = path, labels, tuple(sample)
-        self._schema = _schema(sample)
-        self._rows: list[Sequence[Any]] = []
-        with _reporting(path):
-            self._writer = pq.ParquetWriter(file, self._schema, compression="zstd")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        with suppress(OSError):  # after `finish` there is nothing left to do
-            self._writer.close()
-
-    def append(self, point: Point, key: str, outcome: Outcome) -> None:
-        """Add one point's row.
-
-        Raises:
-            StoreError: the disk is full, or otherwise fails.
-        """
-        config = point.choice.config
-        if outcome.summary is None:
-            metrics: Sequence[Any] = (None,) * len(self._metrics)
-        else:
-            metrics = [outcome.summary[name] for name in self._metrics]
-        self._rows.append(
-            (
-                *(point.index, key),
-                *(getattr(config, name) for name in _CONFIG_TYPES),
-                *(point.load, point.seed, point.choice.variant),
-                *(self._labels.trace, self._labels.cost),
-                *metrics,
-                *("ok" if outcome.error is None else "error", outcome.error),
-                self._labels.engine_version,
+    with exclusive_folder(folder, output):
+        for left in [
+            *folder.glob(f".*{TEMPORARY}"),
+            *output.parent.glob(f".{output.name}.*{TEMPORARY}"),
+        ]:
+            left.unlink()
+        store = Store(output)
+        if resume:
+            store.load(note)
+        elif parts := len([*folder.glob(_part_name("*"))]):
+            raise StoreError(
+                f"{folder}: holds {parts} parts of a sweep; "
+                "resume it, or remove the folder to start afresh"
             )
-        )
-        if len(self._rows) == _ROWS:
-            self._flush()
+        try:
+            yield store
+        finally:
+            store.flush()
 
-    def finish(self, metadata: Mapping[str, Any]) -> None:
-        """Write what is left and the metadata, as JSON under the key "vecsched".
 
-        Raises:
-            StoreError: the disk is full, or otherwise fails.
-        """
-        if self._rows:
-            self._flush()
-        text = json.dumps({"format": FORMAT, **metadata})
-        with _reporting(self._path):
-            self._writer.add_key_value_metadata({_METADATA_KEY: text})
-            self._writer.close()
-
-    def _flush(self) -> None:
-        arrays = [
-            pa.array(column, field.type, from_pandas=True)  # from_pandas: NaN becomes null
-            for column, field in zip(zip(*self._rows, strict=True), self._schema, strict=True)
-        ]
-        with _reporting(self._path):
-            self._writer.write_batch(pa.record_batch(arrays, schema=self._schema))
-        self._rows.clear()
+def parts_folder(output: Path) -> Path:
+    """Return where the parts are: beside a file, in a folder itself."""
+    return output.with_name(f"{output.name}.parts") if output.suffix == ".parquet" else output
 
 
 def read_metadata(path: str | Path) -> dict[str, Any]:
-    """Return what a sweep's file says about itself.
+    """Return what a sweep's output says about itself.
 
     Returns:
-        `format`; `spec`, the sweep file's content; `cost`, the cost model; `traces`, a list of
-        `seed` (null for a file) and `fingerprint`; `engine_version`.
+        `format`; `spec`, the sweep file's content; `costs`, the cost models; `traces`, a list of
+        `trace`, `seed` (null for a file) and `fingerprint`; `engine_version`.
 
     Raises:
-        StoreError: the file cannot be read, or no sweep wrote it.
+        StoreError: the output cannot be read, or no sweep wrote it.
     """
+    path = Path(path)
+    parts = sorted(path.glob(_part_name("*"))) if path.is_dir() else []
     try:
-        metadata = pq.read_metadata(path).metadata or {}
+        metadata = pq.read_metadata(parts[-1] if parts else path).metadata or {}
         values = json.loads(metadata[_METADATA_KEY.encode()])
     except OSError as error:
         raise StoreError(f"{path}: cannot be read: {error.strerror or error}") from None
@@ -178,41 +226,5 @@ def read_metadata(path: str | Path) -> dict[str, Any]:
     return values
 
 
-def _config_types() -> dict[str, pa.DataType]:
-    """Arrow types of the configuration's fields, from their annotations."""
-    types = {}
-    for name, hint in get_type_hints(SchedulerConfig).items():
-        (kind,) = [arg for arg in get_args(hint) if arg is not NoneType] or [hint]
-        types[name] = _TYPES[kind]
-    return types
-
-
-_CONFIG_TYPES = _config_types()
-
-
-def _schema(sample: Summary) -> pa.Schema:
-    text, integer, real = pa.string(), pa.int64(), pa.float64()
-    columns = {"point": integer, "key": text, **_CONFIG_TYPES}
-    columns |= {"load": real, "seed": integer, "variant": text, "trace": text, "cost": text}
-    columns |= {name: integer if isinstance(n, int) else real for name, n in sample.items()}
-    columns |= {"status": text, "error": text, "engine_version": text}
-    required = ("point", "key", "load", "trace", "cost", "status", "engine_version")
-    return pa.schema([pa.field(n, t, nullable=n not in required) for n, t in columns.items()])
-
-
-@contextmanager
-def _reporting(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise StoreError(f"{path}: cannot be written: {error.strerror or error}") from error
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the new name itself survive a power cut, where the system lets folders be synced."""
-    if hasattr(os, "O_DIRECTORY"):
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+def _part_name(number: str) -> str:
+    return f"part-{number}.parquet"

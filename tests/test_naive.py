@@ -10,10 +10,12 @@ from pathlib import Path
 
 import naive
 import pytest
-from naive.disciplines import DISCIPLINES, Batch, Strict
+from naive.discipline import Batch
+from naive.disciplines import DISCIPLINES, PAGED
 from naive.examples import UNIT_COST, affine_cost, column, request, small_config
 from naive.policies import POLICIES
 from naive.requests import PS_PER_S
+from naive.reserving import Strict
 
 # Words by which the document's error texts can be told apart, and a word of ours for the same.
 ERROR_WORDS = {
@@ -159,11 +161,13 @@ def random_case(seed, discipline, policy):
         )
         for _ in range(draw.randint(1, 25))
     ]
+    slots = draw.randint(1, 5)
     config = small_config(
         discipline=discipline,
         policy=policy,
-        max_batch_size=draw.randint(1, 5),
-        max_num_batched_tokens=draw.choice([2, 5, 8, 40]),
+        max_batch_size=slots,
+        # A paged discipline needs a token for each slot.
+        max_num_batched_tokens=max(draw.choice([2, 5, 8, 40]), slots * (discipline in PAGED)),
         prefill_chunk_size=draw.choice([1, 4, 16]),
         kv_blocks=draw.choice([None, 8, 15]),
         max_tokens=draw.choice([None, None, 20]),
@@ -251,13 +255,13 @@ def test_invariants_notice_a_bound_that_was_not_kept(bounds):
 
 
 class Idle(Strict):
-    def form_batch(self, engine, queue):
+    def form_batch(self, engine):
         return Batch([], [])
 
 
 class Empty(Strict):
-    def form_batch(self, engine, queue):
-        return Batch([(queue[0], 0)], [])
+    def form_batch(self, engine):
+        return Batch([(engine.head(), 0)], [])
 
 
 @pytest.mark.parametrize("discipline", [Idle, Empty])

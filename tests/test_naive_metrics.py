@@ -9,6 +9,7 @@ import pytest
 from naive.examples import UNIT_COST, column, request, small_config
 from naive.metrics import long_over_short_wait, meets_slos
 from naive.stats import gini, jain, mean, quantile, total, variance
+from naive.tenant_metrics import NAMES
 
 OTHER_FIELDS = [
     *("itl_p50_s", "itl_p99_s", "itl_max_s", "makespan_s"),
@@ -241,4 +242,4 @@ def test_every_summary_field(trace):
     expected = [f"{latency}_{figure}_s" for latency in latencies for figure in figures]
     expected += [f"slowdown_{figure}" for figure in figures]
     expected += [*rates, *(f"{name}_steady" for name in rates)]
-    assert sorted(run(trace)["summary"]) == sorted([*expected, *OTHER_FIELDS])
+    assert sorted(run(trace)["summary"]) == sorted([*expected, *OTHER_FIELDS, "tenants", *NAMES])

@@ -5,36 +5,37 @@ import re
 import pyarrow.parquet as pq
 import pytest
 
-from sweeps.grid import build_grid
 from sweeps.run import run_sweep
+from sweeps.space import Space
 from sweeps.spec import SweepSpec, load_spec
 
 
 def small(name: str, requests: int, load: float) -> SweepSpec:
     """A ready-made sweep cut down to fewer requests and one load."""
     content = load_spec(name).as_written()
-    content["trace"]["requests"] = requests
+    content["trace"][0]["requests"] = requests
     content["axes"]["load"] = [load]
     return SweepSpec.from_mapping(content)
 
 
 def test_default_is_a_grid_with_a_cliff():
-    grid = build_grid(load_spec("default"))
-    assert len(grid) == 4 * 5 * 4 * 4 * 3 == 960
-    configs = [choice.config for choice in grid.choices]
+    spec = load_spec("default")
+    space = Space(spec, tuple(spec.cost_models()))
+    assert len(space) == 4 * 5 * 4 * 4 * 3 == 960
+    configs = [choice.config for choice in space.choices()]
     # A chunk as large as the budget leaves no room for it beside a decode: one pair of twelve.
     cliff = [c for c in configs if c.prefill_chunk_size >= c.max_num_batched_tokens]
     assert len(cliff) * 12 == len(configs)
 
 
 def test_smoke(tmp_path):
-    outcome = run_sweep(load_spec("smoke"), tmp_path / "o")
+    outcome = run_sweep(load_spec("smoke"), tmp_path / "o.parquet")
     assert (outcome.points, outcome.failed) == (12, 0)
 
 
 @pytest.fixture(scope="module")
 def leanings(tmp_path_factory):
-    path = tmp_path_factory.mktemp("leanings") / "o"
+    path = tmp_path_factory.mktemp("leanings") / "o.parquet"
     run_sweep(small("leanings", requests=3000, load=1.4), path)
     return {row["variant"]: row for row in pq.read_table(path).to_pylist()}
 

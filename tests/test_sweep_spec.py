@@ -1,29 +1,33 @@
 """Sweep files: what they may say, and the words for what they may not."""
 
+import json
 import math
 import re
 import textwrap
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from sweeps._yaml import read_yaml
+from sweeps.axes import Axis
 from sweeps.errors import SpecError
 from sweeps.sections import (
     AffineSection,
     CostSection,
+    DesignSection,
     MetricsSection,
     SloSection,
     TabulatedSection,
     TraceSection,
     Variant,
 )
-from sweeps.spec import SweepSpec, load_spec, ready_made
+from sweeps.spec import SweepSpec, json_schema, load_spec, ready_made
 from vecsched import CostModel, SchedulerConfig
 
 SECTIONS = (
     *(TraceSection, CostSection, AffineSection, TabulatedSection),
-    *(SloSection, MetricsSection, Variant),
+    *(SloSection, MetricsSection, Variant, DesignSection, Axis),
 )
 SMALL = {"trace": {"synthetic": "azure-conv-like", "requests": 20}, "cost": "unit"}
 
@@ -42,9 +46,10 @@ def complaint(values: object) -> str:
 
 def test_least_a_file_can_say():
     spec = SweepSpec.from_mapping(SMALL)
-    assert (spec.loads, spec.seeds, spec.axes, spec.variants) == ((1.0,), (0,), {}, [])
-    assert len(spec.trace_of(0)) == 20
-    assert spec.cost_model() == CostModel.unit()
+    (trace,) = spec.trace
+    assert (spec.loads, spec.seeds_of(trace), spec.axes, spec.variants) == ((1.0,), (0,), {}, [])
+    assert len(spec.trace_of(trace, 0)) == 20
+    assert spec.cost_models() == {"unit": CostModel.unit()}
 
 
 def test_all_a_file_can_say(tmp_path):
@@ -74,13 +79,14 @@ def test_all_a_file_can_say(tmp_path):
         metrics: {starvation_s: 60, warmup: 0, cooldown: 0.2}
         """,
     )
-    trace = spec.trace_of(None)
+    trace = spec.trace_of(spec.trace[0], None)
     assert trace.arrival_s.tolist() == [0, 2]
     assert trace.prompt_tokens.tolist() == [10, 20]
-    assert spec.trace.label == "mine.csv"
-    assert spec.cost_model().decode.fixed_s == 0.1
+    assert spec.trace[0].label == "mine.csv"
+    (model,) = spec.cost_models().values()
+    assert model.decode.fixed_s == 0.1
     assert spec.loads == (1.0, 1.5)
-    assert spec.axes["max_wait_s"] == [None, 0.5]
+    assert spec.axes["max_wait_s"].listed == [None, 0.5]
     assert spec.variants[1].set == {"lookahead": 2}
     options = spec.metric_options()
     assert (options.ttft_slo_s, options.tpot_slo_s, options.e2e_slo_s) == (1, 0.05, 10)
@@ -110,7 +116,8 @@ def test_all_a_file_can_say(tmp_path):
 )
 def test_costs(cost, fixed_s):
     spec = SweepSpec.from_mapping(SMALL | {"cost": cost})
-    assert spec.cost_model().decode.fixed_s == fixed_s
+    (model,) = spec.cost_models().values()
+    assert model.decode.fixed_s == fixed_s
 
 
 def test_synthetic_by_parameters():
@@ -121,11 +128,12 @@ def test_synthetic_by_parameters():
         "requests": 7,
     }
     spec = SweepSpec.from_mapping(SMALL | {"trace": {"synthetic": synthetic, "seed": 3}})
-    assert len(spec.trace_of(3)) == 7
-    assert spec.seeds == (3,)
-    assert spec.trace.label == "synthetic"
+    assert len(spec.trace_of(spec.trace[0], 3)) == 7
+    assert spec.seeds_of(spec.trace[0]) == (3,)
+    assert spec.trace[0].label == "synthetic"
     fewer = {"synthetic": synthetic, "requests": 5}
-    assert len(SweepSpec.from_mapping(SMALL | {"trace": fewer}).trace_of(0)) == 5
+    spec = SweepSpec.from_mapping(SMALL | {"trace": fewer})
+    assert len(spec.trace_of(spec.trace[0], 0)) == 5
 
 
 @pytest.mark.parametrize(
@@ -169,11 +177,15 @@ def test_synthetic_by_parameters():
             "s.yaml: base.max_batchsize: no such field; did you mean 'max_batch_size'?",
         ),
         (
-            {"base": {"kv_blocks": True}},
-            "s.yaml: base.kv_blocks = True: must be a number, a text or null",
+            {"base": {"kv_blocks": [1]}},
+            "s.yaml: base.kv_blocks: must be a number, a text, true, false or null",
         ),
         ({"axes": {"laod": [1]}}, "s.yaml: axes.laod: no such axis; did you mean 'load'?"),
-        ({"axes": {"load": 1}}, "s.yaml: axes.load = 1: must be a list"),
+        (
+            {"axes": {"load": 1}},
+            "s.yaml: axes.load = 1: "
+            "must be a list of values, or a mapping such as {from: 1, to: 64}",
+        ),
         ({"axes": {"policy": []}}, "s.yaml: axes.policy: must not be empty"),
         ({"axes": {"load": [1, 2, 1.0]}}, "s.yaml: axes.load[2] = 1.0: is listed twice"),
         (
@@ -220,7 +232,7 @@ def test_all_problems_are_told_at_once():
     assert text.splitlines() == [
         "s.yaml: trace.sead = 1: no such key; did you mean 'seed'?",
         "s.yaml: cost: is missing",
-        "s.yaml: base.policy: must be a number, a text or null",
+        "s.yaml: base.policy: must be a number, a text, true, false or null",
     ]
 
 
@@ -231,7 +243,7 @@ def test_no_mapping_at_all():
 def test_costs_that_do_not_exist(tmp_path):
     def cost_error(cost: object) -> str:
         with pytest.raises(SpecError) as caught:
-            SweepSpec.from_mapping(SMALL | {"cost": cost}, "s.yaml", tmp_path).cost_model()
+            SweepSpec.from_mapping(SMALL | {"cost": cost}, "s.yaml", tmp_path).cost_models()
         return str(caught.value)
 
     assert cost_error("my-gpu").startswith("s.yaml: cost: unknown preset 'my-gpu'; ")
@@ -286,23 +298,75 @@ def test_ready_made_specs_say_what_they_are(name):
     assert set(spec.base) <= set(SchedulerConfig().to_dict())
 
 
+def test_several_traces_and_costs_have_names_of_their_own():
+    synthetic = {"synthetic": "azure-conv-like"}
+    assert complaint(SMALL | {"trace": [synthetic, synthetic]}) == (
+        "s.yaml: trace[1]: another trace is called 'azure-conv-like'; give each a name of its own"
+    )
+    assert complaint(SMALL | {"trace": [synthetic, {"pth": "x"}]}).startswith(
+        "s.yaml: trace[1].pth = 'x': no such key; did you mean 'path'?"
+    )
+    spec = SweepSpec.from_mapping(SMALL | {"cost": ["unit", "unit"]}, "s.yaml")
+    with pytest.raises(SpecError, match=r"cost\[1\]: another cost model is called 'unit'; give"):
+        spec.cost_models()
+    costs = ["unit", {"name": "again", "preset": "unit"}]
+    spec = SweepSpec.from_mapping(
+        SMALL | {"cost": costs, "trace": [synthetic, synthetic | {"name": "other", "seed": 4}]}
+    )
+    assert list(spec.cost_models()) == ["unit", "again"]
+    assert [trace.label for trace in spec.trace] == ["azure-conv-like", "other"]
+    assert [spec.seeds_of(trace) for trace in spec.trace] == [(0,), (4,)]
+
+
+def test_the_schema_says_what_the_reader_accepts():
+    schema = json_schema()
+    validator = jsonschema.Draft202012Validator(schema)
+    validator.check_schema(schema)
+    for path in ready_made().values():
+        validator.validate(read_yaml(path))
+    good = [
+        {"axes": {"load": [1], "block_size": {"from": 1, "to": 4, "steps": 2, "when": "true"}}},
+        {"cost": {"affine": dict.fromkeys(AffineSection.known_keys()[:4], 0)}},
+        {"trace": [{"path": "x"}, {"synthetic": "azure-conv-like"}], "cost": ["unit", "a.json"]},
+        {"design": "zip"},
+        {"design": {"method": "sobol", "points": 4}, "axes": {"block_size": {"from": 1, "to": 4}}},
+        {"constraints": ["true"], "variants": [{"name": "v", "set": {"block_size": 3}}]},
+    ]
+    for change in good:
+        SweepSpec.from_mapping(SMALL | change)
+        validator.validate(SMALL | change)
+    bad = [
+        {"axis": {}},
+        {"base": {"max_batchsize": 3}},
+        {"axes": {"laod": [1]}},
+        {"axes": {"load": 1}},
+        {"design": "sobel"},
+        {"slo": {"ttft_s": 0}},
+        {"trace": {"path": "x", "sead": 3}},
+        {"variants": [{"about": "x"}]},
+    ]
+    for change in bad:
+        complaint(SMALL | change)
+        assert not validator.is_valid(SMALL | change), change
+
+
 REFERENCE = Path(__file__).parents[1] / "docs" / "sweep-files.md"
 
 
 def test_the_reference_has_every_field_with_its_default():
     text = REFERENCE.read_text("utf-8")
     for name, default in SchedulerConfig().to_dict().items():
-        shown = {None: "null"}.get(default, f"`{default}`" if isinstance(default, str) else default)
+        shown = f"`{default}`" if isinstance(default, str) else json.dumps(default)
         assert f"| `{name}` | {shown} |" in text
     sections = (SweepSpec, *SECTIONS)
-    missing = [key for each in sections for key in each.model_fields if f"`{key}`" not in text]
+    missing = [key for each in sections for key in each.known_keys() if f"`{key}`" not in text]
     assert missing == []
 
 
 def test_the_references_example_is_a_sweep(tmp_path):
     blocks = re.findall(r"```yaml\n(.*?)```", REFERENCE.read_text("utf-8"), re.DOTALL)
     spec = read(tmp_path, blocks[0])
-    points = [len(values) for values in spec.axes.values()]
+    points = [len(axis.listed) for axis in spec.axes.values()]
     assert f"That is {' x '.join(map(str, points))} = {math.prod(points)} points." in (
         REFERENCE.read_text("utf-8")
     )

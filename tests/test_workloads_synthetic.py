@@ -1,13 +1,14 @@
 """Synthetic traces: streams, distributions, presets; and the statistics by which traces compare."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
-from sweeps.workloads import PRESETS, SyntheticSpec, describe, generate, read_trace
-from sweeps.workloads.arrivals import Gamma, Poisson
-from sweeps.workloads.lengths import Lognormal
+from sweeps.workloads import PRESETS, SyntheticSpec, describe, generate
+from sweeps.workloads.arrivals import ARRIVALS, Diurnal, Gamma, OnOff, Poisson, Weibull
+from sweeps.workloads.lengths import LENGTHS, Empirical, Lognormal, Zipf
 from vecsched import Trace
 from vecsched.errors import ConfigError
 
@@ -75,7 +76,16 @@ def test_one_request():
 
 
 @pytest.mark.parametrize(
-    ("process", "cv"), [(Poisson(), 1.0), (Gamma(cv=0.5), 0.5), (Gamma(cv=2.0), 2.0)]
+    ("process", "cv"),
+    [
+        (Poisson(), 1.0),
+        (Gamma(cv=0.5), 0.5),
+        (Gamma(cv=2.0), 2.0),
+        # CV^2 = G(1 + 2/0.5) / G(1 + 1/0.5)^2 - 1 = 24/4 - 1 = 5.
+        (Weibull(shape=0.5), math.sqrt(5)),
+        (Weibull(cv=2.0), 2.0),
+        (Weibull(cv=0.5), 0.5),
+    ],
 )
 def test_arrival_processes_have_their_rate_and_cv(process, cv):
     n = 200_000
@@ -88,6 +98,86 @@ def test_gamma_of_cv_1_is_poisson():
     # P(gap > mean) = 1/e for exponential gaps; standard error sqrt(0.37 * 0.63 / 1e5) = 0.0015.
     gaps = np.diff(Gamma(cv=1.0).times(np.random.default_rng(5), 100_001, 1.0))
     assert (gaps > 1).mean() == pytest.approx(math.exp(-1), abs=0.006)
+
+
+def test_weibull_of_cv_or_shape_1_is_poisson():
+    poisson = Poisson().times(np.random.default_rng(5), 1000, 2.0)
+    shaped = Weibull(shape=1.0).times(np.random.default_rng(5), 1000, 2.0)
+    assert (shaped == poisson).all()
+    assert np.allclose(Weibull(cv=1.0).times(np.random.default_rng(5), 1000, 2.0), poisson)
+
+
+def test_on_off_has_its_rate_in_the_mean_and_bursts():
+    # 10 s on at 4 times 2.5 a second, 30 s off; 100,000 requests are about 1,000 cycles of 40 s.
+    process = OnOff(on_s=10, off_s=30)
+    times = process.times(np.random.default_rng(3), 100_000, 2.5)
+    assert times[0] == 0
+    assert (np.diff(times) >= 0).all()
+    # Cycles vary like exponentials: a standard error of some 1/sqrt(1000) = 3 %.
+    assert (len(times) - 1) / times[-1] == pytest.approx(2.5, rel=0.1)
+    # Within bursts, the median gap is that of Poisson at 10 a second: ln 2 / 10.
+    assert np.median(np.diff(times)) == pytest.approx(math.log(2) / 10, rel=0.02)
+    # A request in 100 is followed by a silence: the chance of a burst's end before the next one
+    # is 0.1 / (0.1 + 10), and half of the silences are longer than 30 ln 2 = 20.8 s.
+    assert (np.diff(times) > 30 * math.log(2)).mean() == pytest.approx(0.0099 / 2, rel=0.15)
+
+
+def test_on_off_with_a_low_rate_between_bursts():
+    # 5 s each; a rate of 0.25 between bursts makes 1.6 and 0.4 of the mean.
+    times = OnOff(on_s=5, off_s=5, off_rate=0.25).times(np.random.default_rng(3), 50_000, 4.0)
+    assert np.diff(times).max() < 30  # ten mean gaps of 1 / 1.6 s, and not a phase without any
+    assert (len(times) - 1) / times[-1] == pytest.approx(4.0, rel=0.05)
+    # An off rate of 1 is Poisson, whatever the phases.
+    gaps, _ = np.random.default_rng(3).spawn(2)
+    poisson = np.cumsum(gaps.standard_exponential(9)) / 4.0
+    same = OnOff(on_s=1, off_s=2, off_rate=1).times(np.random.default_rng(3), 10, 4.0)
+    assert np.allclose(same[1:], poisson)
+
+
+def test_diurnal_follows_its_cosine():
+    # 40 days of 100 s at 20 a second: by tenths of the day, counts follow the integral of
+    # 1 + 0.8 cos(2 pi (t - 25) / 100).
+    process = Diurnal(amplitude=0.8, period_s=100, peak_s=25)
+    times = process.times(np.random.default_rng(3), 80_000, 20.0)
+    assert times[0] == 0
+    assert times[-1] == pytest.approx(4000, rel=0.015)
+    counts, edges = np.histogram(times % 100, bins=10, range=(0, 100))
+    phase = 2 * np.pi * (edges - 25) / 100
+    expected = np.diff(edges / 100 + 0.8 * np.sin(phase) / (2 * np.pi)) * len(times)
+    assert np.allclose(counts, expected, atol=4 * np.sqrt(expected.max()))
+
+
+def test_diurnal_begins_at_night_unless_told():
+    times = Diurnal(amplitude=1).times(np.random.default_rng(3), 10_000, 10_000 / 86_400)
+    by_quarter, _ = np.histogram(times, bins=4, range=(0, 86_400))
+    # The integral of 1 - cos over the first quarter: 1/4 - 1/(2 pi) = 0.091; the next: 0.409.
+    assert by_quarter[:2] / 10_000 == pytest.approx([0.091, 0.409], abs=0.02)
+    flat = Diurnal(amplitude=0).times(np.random.default_rng(3), 100, 2.0)
+    assert np.allclose(flat, Poisson().times(np.random.default_rng(3), 100, 2.0))
+
+
+PROCESSES = [
+    Poisson(),
+    Gamma(cv=2),
+    Weibull(cv=2),
+    OnOff(on_s=0.5, off_s=2),
+    OnOff(on_s=50, off_s=20, off_rate=0.1),
+    Diurnal(amplitude=0.5, period_s=30),
+]
+
+
+@pytest.mark.parametrize("process", PROCESSES)
+def test_longer_draws_begin_with_the_shorter(process):
+    draws = [process.times(np.random.default_rng(9), count, 3.0) for count in (1, 2, 50, 5000)]
+    for short, long in pairwise(draws):
+        assert (long[: len(short)] == short).all()
+    assert draws[-1][0] == 0
+    assert (np.diff(draws[-1]) >= 0).all()
+
+
+def test_every_process_and_distribution_is_tested():
+    assert {type(process) for process in PROCESSES} == set(ARRIVALS.values())
+    assert set(LENGTHS.values()) == {Lognormal, Zipf, Empirical}
 
 
 @pytest.mark.parametrize(
@@ -110,6 +200,32 @@ def test_lognormal_bounds():
     assert set(Lognormal(median=5, sigma=0).tokens(np.random.default_rng(0), 9)) == {5}
     tokens = Lognormal(median=2, sigma=3, max=10).tokens(np.random.default_rng(0), 1000)
     assert (tokens.min(), tokens.max()) == (1, 10)
+
+
+def test_zipf_by_its_probabilities():
+    # 1, 1/2, 1/3, 1/4 for 1 to 4: of 25/12, the shares 0.48, 0.24, 0.16, 0.12.
+    tokens = Zipf(exponent=1, max=4).tokens(np.random.default_rng(1), 100_000)
+    assert tokens.dtype == np.int64
+    shares = np.bincount(tokens, minlength=5) / 100_000
+    assert shares == pytest.approx([0, 0.48, 0.24, 0.16, 0.12], abs=0.007)
+    tokens = Zipf(exponent=300.0, min=1000, max=5000).tokens(np.random.default_rng(1), 1000)
+    assert tokens.min() == 1000  # 2^-300 and less would not be zero, but 5000^-300 is
+    assert set(Zipf(exponent=2, min=7, max=7).tokens(np.random.default_rng(1), 9)) == {7}
+
+
+def test_empirical_lengths_have_their_shares():
+    rng = np.random.default_rng(1)
+    tokens = Empirical(values=[100, 5, 300], weights=[1, 0, 3]).tokens(rng, 40_000)
+    assert set(tokens) == {100, 300}
+    assert (tokens == 300).mean() == pytest.approx(0.75, abs=0.009)
+    even = Empirical(values=(7, 7, 9)).tokens(rng, 30_000)
+    assert (even == 7).mean() == pytest.approx(2 / 3, abs=0.011)
+
+
+@pytest.mark.parametrize("lengths", [Zipf(exponent=1.1, max=500), Empirical(values=[3, 1, 2])])
+def test_longer_lengths_begin_with_the_shorter(lengths):
+    short = lengths.tokens(np.random.default_rng(4), 10)
+    assert (lengths.tokens(np.random.default_rng(4), 1000)[:10] == short).all()
 
 
 # Specifications
@@ -175,6 +291,38 @@ COMPLETE = {"requests": 10, "rate_per_s": 1.0, "prompt": SPEC.prompt, "output": 
             "max must be a whole number of at least 1, not 0",
         ),
         ({"preset": "azure-conv"}, "did you mean 'azure-conv-like'?"),
+        ({"arrivals": "weibull"}, "exactly one of shape and cv"),
+        ({"arrivals": {"process": "weibull", "cv": 2, "shape": 1}}, "exactly one of shape and cv"),
+        ({"arrivals": {"process": "weibull", "cv": 1e4}}, "cv must be a number from 0.0127"),
+        (
+            {"arrivals": {"process": "weibull", "shape": 0}},
+            "shape must be a number from",
+        ),
+        ({"arrivals": {"process": "on_off", "on_s": 1}}, "parameter 'off_s' is missing"),
+        ({"arrivals": {"process": "on_off", "on_s": 0, "off_s": 1}}, "on_s must be a number > 0"),
+        (
+            {"arrivals": {"process": "on_off", "on_s": 1, "off_s": 1, "off_rate": 2}},
+            "off_rate must be a number from 0 to 1, not 2",
+        ),
+        ({"arrivals": {"process": "diurnal", "amplitude": 1.5}}, "amplitude must be a number from"),
+        ({"arrivals": {"process": "diurnal", "amplitude": 1, "period_s": 0}}, "period_s must be"),
+        ({"arrivals": {"process": "diurnal", "amplitude": 1, "peak_s": -1}}, "peak_s must be"),
+        ({"prompt": {"distribution": "zipf", "exponent": 1, "max": 0}}, "max must be a whole"),
+        (
+            {"prompt": {"distribution": "zipf", "exponent": 1, "min": 5, "max": 4}},
+            "max must be a whole number of at least 5, not 4",
+        ),
+        ({"prompt": {"distribution": "zipf", "exponent": 1, "max": 10**9}}, "at most 10000000"),
+        ({"prompt": {"distribution": "empirical", "values": []}}, "values must be a list"),
+        ({"prompt": {"distribution": "empirical", "values": [1, 0]}}, "each of values must be"),
+        (
+            {"prompt": {"distribution": "empirical", "values": [1, 2], "weights": [1]}},
+            "weights must be as many as values, and not all 0",
+        ),
+        (
+            {"prompt": {"distribution": "empirical", "values": [1], "weights": [-1]}},
+            "each of weights must be a number >= 0",
+        ),
     ],
 )
 def test_impossible_specifications(changes, words):
@@ -183,9 +331,11 @@ def test_impossible_specifications(changes, words):
     assert words in str(caught.value)
 
 
-def test_missing_parts():
-    with pytest.raises(ConfigError, match="synthetic trace: parameter 'requests' is missing"):
-        SyntheticSpec.from_mapping({})
+@pytest.mark.parametrize("name", ["requests", "rate_per_s", "prompt", "output"])
+def test_missing_parts(name):
+    rest = {key: value for key, value in COMPLETE.items() if key != name}
+    with pytest.raises(ConfigError, match=f"synthetic trace: parameter '{name}' is missing"):
+        SyntheticSpec.from_mapping(rest)
 
 
 # The preset
@@ -251,50 +401,3 @@ def test_describe_without_gaps():
     assert math.isnan(figures["rate_per_s"])
     assert math.isnan(figures["gap_cv"])
     assert figures["tenants"] == 1
-
-
-PUBLISHED = {
-    "code": {
-        "requests": 8_819,
-        "span_s": 3435.948,
-        "rate_per_s": 2.566,
-        "gap_cv": 13.15,
-        "dispersion": 13.2,
-        "prompt_tokens_mean": 2047.8,
-        "prompt_tokens_p50": 1469,
-        "prompt_tokens_p99": 7436,
-        "prompt_tokens_max": 7437,
-        "output_tokens_mean": 27.9,
-        "output_tokens_p50": 13,
-        "output_tokens_p99": 251,
-        "output_tokens_max": 1899,
-    },
-    "conv": {
-        "requests": 19_366,
-        "span_s": 3501.722,
-        "rate_per_s": 5.530,
-        "gap_cv": 1.09,
-        "dispersion": 1.39,
-        "prompt_tokens_mean": 1154.7,
-        "prompt_tokens_p50": 1020,
-        "prompt_tokens_p99": 4142,
-        "prompt_tokens_max": 14050,
-        "output_tokens_mean": 211.1,
-        "output_tokens_p50": 129,
-        "output_tokens_p99": 601,
-        "output_tokens_max": 1000,
-    },
-}
-
-
-@pytest.mark.parametrize("name", PUBLISHED)
-def test_statistics_of_the_public_files(shared, name):
-    figures = describe(
-        read_trace(shared / f"data/traces/azure2023/AzureLLMInferenceTrace_{name}.csv")
-    )
-    for key, published in PUBLISHED[name].items():
-        digits = len(str(float(published)).split(".")[1]) if published % 1 else 0
-        # Equal in all published digits; quantiles are published as whole tokens, rounded or cut.
-        assert abs(figures[key] - published) <= 0.51 * 10.0**-digits, key
-    for key in ("prompt_tokens_zero", "output_tokens_zero", "backward_steps"):
-        assert figures[key] == 0

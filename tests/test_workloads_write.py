@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sweeps.workloads import PRESETS, generate, read_trace, write_trace
+from sweeps.workloads import PRESETS, as_records, generate, read_trace, write_trace
 from vecsched import Trace
 from vecsched.errors import InputError
 
@@ -20,6 +20,7 @@ COLUMNS = (
     "tenant",
     "deadline_s",
     "cancel_at_s",
+    "engine_time_s",
     "id",
 )
 
@@ -57,6 +58,7 @@ def traces(draw) -> Trace:
         tenant=maybe(names),
         deadline_s=maybe(seconds | st.just(np.nan)),
         cancel_at_s=maybe(seconds | st.just(np.nan)),
+        engine_time_s=maybe(seconds),
         id=maybe(names),
     )
 
@@ -98,6 +100,24 @@ def test_csv_and_jsonl_start_at_zero(tmp_path):
     assert back.id.tolist() == ["30", "10"]
     write_trace(trace, tmp_path / "t.jsonl")
     assert read_trace(tmp_path / "t.jsonl").id.tolist() == [30, 10]
+
+
+def test_a_part_of_our_parquet_begins_at_zero(tmp_path):
+    trace = Trace([5.0, 7.0, 9.0], [1, 2, 3], [3, 4, 5], deadline_s=[6.0, 8.0, 9.0])
+    write_trace(trace, tmp_path / "t.parquet")
+    part = read_trace(tmp_path / "t.parquet", window_s=[1, 5])
+    assert part.arrival_s.tolist() == [0.0, 2.0]
+    assert part.deadline_s.tolist() == [1.0, 2.0]
+
+
+def test_first_rows_as_records():
+    trace = Trace([5.0, 7.0], [1, 2], [3, 4], deadline_s=[6.0, np.nan])
+    records = [
+        {"arrival_s": 5.0, "prompt_tokens": 1, "output_tokens": 3, "deadline_s": 6.0},
+        {"arrival_s": 7.0, "prompt_tokens": 2, "output_tokens": 4, "deadline_s": None},
+    ]
+    assert as_records(trace, 1) == records[:1]
+    assert as_records(trace, 9) == records
 
 
 def test_same_trace_same_bytes(tmp_path):

@@ -23,7 +23,7 @@ from vecsched._version import __version__
 if TYPE_CHECKING:
     from vecsched.config import DISCIPLINES, SchedulerConfig
     from vecsched.cost import CostModel
-    from vecsched.metrics import MetricOptions
+    from vecsched.options import MetricOptions
     from vecsched.policies import POLICIES
     from vecsched.requests import RequestTable
     from vecsched.simulation import Result, engine_version, simulate
@@ -33,7 +33,7 @@ _HOME = {
     "DISCIPLINES": "config",
     "POLICIES": "policies",
     "CostModel": "cost",
-    "MetricOptions": "metrics",
+    "MetricOptions": "options",
     "RequestTable": "requests",
     "Result": "simulation",
     "SchedulerConfig": "config",

@@ -4,23 +4,16 @@ What depends on the trace alone, or on a knob that many configurations share, is
 kept with the trace, so that a sweep pays for it once.
 """
 
-import importlib
-import threading
-import weakref
-from collections import defaultdict
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 
 from vecsched.clock import HORIZON_PS, NEVER_PS, PS_PER_S, to_ps
+from vecsched.columns import discipline_of, once_per_trace, requests_of
 from vecsched.config import SchedulerConfig
 from vecsched.cost import CostModel, CostTables
 from vecsched.errors import ClockOverflowError
-from vecsched.kernels.arrivals import check_at_door
+from vecsched.fairness import fair_state
 from vecsched.kernels.bitset import NONE, empty_bitset
 from vecsched.kernels.calendar import empty_calendar
-from vecsched.kernels.duration import fill_isolated_ps
 from vecsched.kernels.engine import (
     EVERY_POSITION,
     FREE_KV,
@@ -40,83 +33,15 @@ from vecsched.kernels.engine import (
     Paging,
     PagingRules,
     Queue,
-    Requests,
 )
-from vecsched.kernels.record import Record, empty_record
-from vecsched.metrics import Isolated
-from vecsched.policies import order_of, parse_policy
-from vecsched.quantiles import SelectionScratch, quantiles_of
-from vecsched.requests import CANCELLED, TIMED_OUT
+from vecsched.kernels.record import Record
+from vecsched.mixed_attention import longest_ps as longest_attention_ps
+from vecsched.policies import (
+    as_believed,
+    order_of,
+    parse_policy,
+)
 from vecsched.trace import Trace
-
-
-def once_per_trace(trace: Trace, key: Any, compute: Callable[[], Any]) -> Any:
-    """Return what `compute` returned when this trace was first asked for `key`."""
-    if key not in trace.memo:
-        trace.memo[key] = compute()
-    return trace.memo[key]
-
-
-def requests_of(trace: Trace, config: SchedulerConfig, limits: Limits) -> Requests:
-    """Columns in arrival order."""
-    longest = config.max_model_len
-    arrival_ps, prompt, output = once_per_trace(
-        trace, ("work", longest), lambda: _work(trace, longest)
-    )
-    kv_blocks = once_per_trace(trace, _kv_key(config), lambda: _kv_blocks(trace, output, config))
-    kv_need = kv_blocks
-    if discipline_of(config).IS_PAGED and config.kv_reserve == "on_demand":
-        # The last token's KV is never computed.
-        kv_need = once_per_trace(
-            trace,
-            ("kv_need", config.block_size, longest),
-            lambda: -(-(prompt + output - 1) // config.block_size),
-        )
-    ends = once_per_trace(trace, ("ends", config.timeout_s), lambda: _ends(trace, config.timeout_s))
-    door = np.empty(len(trace), np.int8)
-    check_at_door(prompt, output, kv_need, limits, door)
-    return Requests(arrival_ps, prompt, output, kv_blocks, door, *ends)
-
-
-def _work(trace: Trace, max_model_len: int | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(arrival in ps, prompt, output as cut to the model's length), in arrival order."""
-    prompt, output = trace.prompt_tokens[trace.order], trace.output_tokens[trace.order]
-    if max_model_len is not None:
-        room = max_model_len - prompt
-        output = np.where(room > 0, np.minimum(output, room), output)
-    return to_ps(trace.arrival_s[trace.order]), prompt, output
-
-
-def _kv_key(config: SchedulerConfig) -> tuple[Any, ...]:
-    whole_model = config.discipline == "orca"
-    return "kv", config.block_size, config.max_tokens, config.max_model_len, whole_model
-
-
-def _kv_blocks(trace: Trace, output: np.ndarray, config: SchedulerConfig) -> np.ndarray:
-    """Blocks that an admission sets aside if it sets aside all."""
-    if trace.kv_blocks is not None:
-        return trace.kv_blocks[trace.order]
-    if config.discipline == "orca" and config.max_model_len is not None:
-        return np.full(len(trace), -(-config.max_model_len // config.block_size), np.int64)
-    reserved = output if config.max_tokens is None else config.max_tokens
-    return -(-(trace.prompt_tokens[trace.order] + reserved) // config.block_size)
-
-
-def _ends(trace: Trace, timeout_s: float | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(instant, status it gives, rows by instant) of cancellations and timeouts."""
-    arrival_ps = to_ps(trace.arrival_s[trace.order])
-    cancel = np.full(len(trace), NEVER_PS)
-    if trace.cancel_at_s is not None:
-        given = trace.cancel_at_s[trace.order]
-        cancel[~np.isnan(given)] = to_ps(given[~np.isnan(given)])
-    timeout = np.full(len(trace), NEVER_PS)
-    if timeout_s is not None:
-        timeout = arrival_ps + to_ps(timeout_s)
-    status = np.where(cancel <= timeout, CANCELLED, TIMED_OUT).astype(np.int8)
-    # Whatever is over before it arrives ends at the boundary at which it joins.
-    end_ps = np.maximum(np.minimum(cancel, timeout), arrival_ps)
-    by_end = np.argsort(end_ps, kind="stable")
-    return end_ps, status, by_end[: int((end_ps < NEVER_PS).sum())]
 
 
 def assemble(
@@ -130,7 +55,9 @@ def assemble(
     """Lay out a run: columns in arrival order, knobs, tables, and everything empty.
 
     Args:
-        trace, config, cost: what to run.
+        trace: the requests.
+        config: the knobs.
+        cost: how long an iteration takes.
         record: empty, with room for what will happen.
         refuses: fail requests that can never be served; otherwise they block the queue.
 
@@ -140,7 +67,9 @@ def assemble(
         ClockOverflowError: one request could outlast the clock.
     """
     n = len(trace)
-    limits = limits_of(config)._replace(refuses=refuses)
+    # The member that is served first computes a token an iteration, so some output comes in time.
+    longest = _longest(trace, "prompt_tokens") + _longest(trace, "output_tokens")
+    limits = limits_of(config)._replace(refuses=refuses, patience=2 * longest + 100)
     tables = cost.tables(config.max_num_batched_tokens, config.max_batch_size)
     requests = requests_of(trace, config, limits)
     check_range(trace, tables, limits)
@@ -165,6 +94,7 @@ def assemble(
         calendar=empty_calendar(n, _longest(trace, "output_tokens")),
         paging_rules=paging_rules_of(config),
         paging=_paging(trace, config, requests.prompt),
+        fair=fair_state(trace, config),
         record=record,
         outcome=Outcome(
             status=np.zeros(n, np.int8),
@@ -194,6 +124,7 @@ def limits_of(config: SchedulerConfig) -> Limits:
         recomputes_at_once=discipline.__name__.endswith("prefill_first"),
         idle_iteration=discipline.IDLE_ITERATION,
         refuses=True,
+        patience=0,
     )
 
 
@@ -236,23 +167,20 @@ def _paging(trace: Trace, config: SchedulerConfig, prompt: np.ndarray) -> Paging
 def _urgency(trace: Trace) -> np.ndarray:
     """Rank by priority, then the engine's time stamp; full equals share one."""
     assert trace.priority is not None
-    priority = trace.priority[trace.order]
-    stamp = (
-        np.arange(len(trace)) if trace.engine_time_s is None else trace.engine_time_s[trace.order]
-    )
-    _, rank = np.unique(np.stack([priority, stamp]), axis=1, return_inverse=True)
-    return rank.reshape(-1).astype(np.int64)
-
-
-def discipline_of(config: SchedulerConfig) -> Any:
-    """The module of the configuration's discipline."""
-    return importlib.import_module(f"vecsched.disciplines.{config.discipline}")
+    priority = np.unique(trace.priority[trace.order], return_inverse=True)[1]
+    instant = np.arange(len(trace))
+    if trace.engine_time_s is not None:
+        instant = np.unique(trace.engine_time_s[trace.order], return_inverse=True)[1]
+    return priority * len(trace) + instant
 
 
 def _queue(trace: Trace, config: SchedulerConfig) -> Queue:
     n = len(trace)
+    error, seed = config.prediction_error, config.prediction_seed
     rank, row_at_rank = once_per_trace(
-        trace, ("policy", config.policy), lambda: _ranks(order_of(trace, config.policy))
+        trace,
+        ("policy", config.policy, error, seed),
+        lambda: _ranks(order_of(as_believed(trace, error, seed), config.policy)),
     )
     if config.max_wait_s is None:
         return Queue(empty_bitset(n), rank, row_at_rank, 0)
@@ -281,75 +209,13 @@ def check_range(trace: Trace, cost: CostTables, limits: Limits) -> None:
     mixed = cost.longest_mixed_ps + cost.longest_context_ps * context
     mixed += cost.prefill_attention_ps * tokens * 2 * max(prompt, 1)
     mixed += cost.prefill_context_ps * context + cost.chunk_decode_ps * tokens * slots
+    longest = prompt + output
+    mixed += longest_attention_ps(cost.attention, (tokens, longest, slots, longest))
     decode = cost.longest_decode_ps + cost.longest_context_ps * context
     longest_ps = (prompt + output + 1) * max(mixed, decode)
     if longest_ps >= HORIZON_PS:
         raise ClockOverflowError(
             f"a request of {prompt} prompt and {output} output tokens could take "
-            f"{longest_ps / PS_PER_S:.3g} s at this cost; the clock holds {HORIZON_PS / PS_PER_S:.3g} s"
+            f"{longest_ps / PS_PER_S:.3g} s at this cost, beyond the clock's "
+            f"{HORIZON_PS / PS_PER_S:.3g} s"
         )
-
-
-def isolated_of(trace: Trace, config: SchedulerConfig, cost: CostModel, engine: Engine) -> Isolated:
-    """End-to-end time of each request alone on an idle engine of this configuration."""
-    discipline = discipline_of(config)
-    chunk, idle_iteration = discipline.lone_chunk(config), discipline.IDLE_ITERATION
-    key = (cost, chunk, idle_iteration, config.max_num_batched_tokens, config.max_model_len)
-
-    def compute() -> np.ndarray:
-        isolated_ps = np.empty(len(trace), np.int64)
-        fill_isolated_ps(engine.cost, engine.requests, chunk, idle_iteration, isolated_ps)
-        return isolated_ps
-
-    isolated_ps = once_per_trace(trace, ("isolated", *key), compute)
-    # The default limit leaves out requests that this configuration refuses.
-    refused = int(np.count_nonzero(engine.requests.door))
-
-    if refused == 0:
-        limit = once_per_trace(trace, ("starvation", *key), lambda: _starvation_s(isolated_ps))
-    else:
-        limit = _starvation_s(isolated_ps[engine.requests.door == 0])
-    return Isolated(isolated_ps, limit)
-
-
-def _starvation_s(isolated_ps: np.ndarray) -> float:
-    scratch = SelectionScratch.for_size(len(isolated_ps))
-    return 10 * quantiles_of(isolated_ps / PS_PER_S, [0.5], scratch)[0]
-
-
-def by_size(trace: Trace) -> np.ndarray:
-    """Rows by prompt + output, ascending, ties in arrival order: int64 (n,)."""
-    return once_per_trace(
-        trace,
-        "by_size",
-        lambda: np.argsort((trace.prompt_tokens + trace.output_tokens)[trace.order], kind="stable"),
-    )
-
-
-class RecordPool:
-    """Records to be used again: fresh memory for each run would cost more than writing to it."""
-
-    def __init__(self) -> None:
-        self._free: defaultdict[tuple[int, int, bool], list[Record]] = defaultdict(list)
-        self._lock = threading.Lock()
-
-    def borrow(self, capacity: int, slots: int, logging: bool) -> Record:
-        """Return an empty record."""
-        # Rounded up, so that configurations with a few more slots share records.
-        slots = 1 << (slots - 1).bit_length()
-        with self._lock:
-            free = self._free[capacity, slots, logging]
-            record = free.pop() if free else None
-        record = record or empty_record(capacity, slots, logging)
-        record.count[:] = 0
-        return record
-
-    def give_back(self, record: Record) -> None:
-        """Take a record that nobody reads any more."""
-        with self._lock:
-            slots = (record.slack - 16) // 4
-            self._free[len(record.lines), slots, record.logging].append(record)
-
-    def give_back_with(self, owner: object, record: Record) -> None:
-        """Take the record back when `owner` is gone."""
-        weakref.finalize(owner, self.give_back, record).atexit = False

@@ -237,7 +237,7 @@ def _admit(phase, prefill, decode, kv_blocks, chunk, free, tokens):
 
 @entry_point
 def _advance(phase, prefill, decode, scheduled, status):
-    """Take `scheduled` off `prefill` or `decode`, in place; (status, row) of the first overdraft."""
+    """Take `scheduled` off `prefill` or `decode` in place; (status, row) of the first overdraft."""
     for row in range(len(phase)):
         if phase[row] == PREFILL:
             prefill[row] -= scheduled[row]

@@ -6,9 +6,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from vecsched.clock import HORIZON_PS, PS_PER_S
+from vecsched._numbers import is_number, is_whole_number
+from vecsched.clock import HORIZON_S, is_duration
 from vecsched.errors import ConfigError, did_you_mean
-from vecsched.policies import parse_policy
+from vecsched.policies import POLICIES, parse_policy
 
 # A new discipline is one file in `vecsched/disciplines` and one row here.
 DISCIPLINES = {
@@ -23,7 +24,6 @@ DISCIPLINES = {
 _NEED_A_TOKEN_A_SLOT = ("vllm", "sarathi", "prefill_first")
 KV_RESERVES = ("on_demand", "full")
 VLLM_VERSIONS = ("0.33", "0.19")
-
 
 _POSITIVE = ("max_batch_size", "max_num_batched_tokens", "prefill_chunk_size", "block_size")
 _POSITIVE_OR_NONE = ("kv_blocks", "max_prefill_tokens", "max_tokens", "max_model_len")
@@ -54,6 +54,9 @@ class SchedulerConfig:
         max_wait_s: a request that has waited so long goes to the head of the queue, oldest first.
         timeout_s: a request unfinished so long after its arrival ends as timed_out.
         lookahead: blocked requests that admission may pass over; 0: the head is never skipped.
+        tenant_weights: shares under fair policies, as "name=2,other=0.5"; tenants not named have 1.
+        prediction_error: sigma of the log-normal error in what policies believe of an output.
+        prediction_seed: draws that error.
         max_model_len: prompt and output together are cut to so many tokens; None: never.
         kv_reserve: "on_demand": KV grows block by block and may run out (preemption); "full": an
             admission sets the whole reservation aside. `vllm`, `sarathi`, `prefill_first`.
@@ -81,6 +84,9 @@ class SchedulerConfig:
     max_wait_s: float | None = None
     timeout_s: float | None = None
     lookahead: int = 0
+    tenant_weights: str = ""
+    prediction_error: float = 0.0
+    prediction_seed: int = 0
     max_model_len: int | None = None
     kv_reserve: str = "on_demand"
     enable_chunked_prefill: bool = True
@@ -91,11 +97,7 @@ class SchedulerConfig:
     vllm_version: str = "0.33"
 
     def __post_init__(self) -> None:
-        if self.discipline not in DISCIPLINES:
-            raise ConfigError(
-                f"unknown discipline {self.discipline!r}; "
-                f"{did_you_mean(str(self.discipline), DISCIPLINES)}"
-            )
+        self._choose("discipline", tuple(DISCIPLINES))
         parse_policy(self.policy)
         for name in _POSITIVE:
             self._set_whole_number(name, least=1)
@@ -107,6 +109,9 @@ class SchedulerConfig:
             if getattr(self, name) is not None:
                 self._set_seconds(name)
         self._set_whole_number("long_prefill_token_threshold", least=0)
+        self._set_whole_number("prediction_seed", least=0)
+        self._set_share("prediction_error", below=10)
+        parse_weights(self.tenant_weights)
         for name in _SWITCHES:
             if not isinstance(getattr(self, name), bool | np.bool_):
                 raise ConfigError(f"{name} must be true or false, not {getattr(self, name)!r}")
@@ -138,13 +143,18 @@ class SchedulerConfig:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def _check_combinations(self) -> None:
-        if self.discipline in _NEED_A_TOKEN_A_SLOT:
-            if self.max_num_batched_tokens < self.max_batch_size:
-                raise ConfigError(
-                    f"max_num_batched_tokens {self.max_num_batched_tokens} is less than "
-                    f"max_batch_size {self.max_batch_size}: discipline {self.discipline!r} decodes "
-                    "every slot in one iteration"
-                )
+        decodes_every_slot = self.discipline in _NEED_A_TOKEN_A_SLOT
+        if decodes_every_slot and self.max_num_batched_tokens < self.max_batch_size:
+            raise ConfigError(
+                f"max_num_batched_tokens {self.max_num_batched_tokens} is less than "
+                f"max_batch_size {self.max_batch_size}: discipline {self.discipline!r} decodes "
+                "every slot in one iteration"
+            )
+        if self.lookahead > 0 and POLICIES[parse_policy(self.policy)[0]].is_fair:
+            raise ConfigError(
+                f"lookahead {self.lookahead} with policy {self.policy!r}: fair queueing does not "
+                "pass over the tenant whose turn it is"
+            )
         if self.watermark > 0 and self.kv_blocks is None:
             raise ConfigError("watermark is a share of kv_blocks, which is not set")
         if self.vllm_version == "0.19" and (
@@ -160,17 +170,15 @@ class SchedulerConfig:
             raise ConfigError(f"unknown {name} {value!r}; {did_you_mean(value, known)}")
         object.__setattr__(self, name, value)
 
-    def _set_share(self, name: str) -> None:
+    def _set_share(self, name: str, below: float = 1) -> None:
         value = getattr(self, name)
-        number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-        if not number or not 0 <= value < 1:
-            raise ConfigError(f"{name} must be a number from 0 to below 1, not {value!r}")
+        if not is_number(value) or not 0 <= value < below:
+            raise ConfigError(f"{name} must be a number from 0 to below {below}, not {value!r}")
         object.__setattr__(self, name, float(value))
 
     def _set_whole_number(self, name: str, least: int) -> None:
         value = getattr(self, name)
-        whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-        if not whole or not least <= value <= _LARGEST:
+        if not is_whole_number(value) or not least <= value <= _LARGEST:
             raise ConfigError(
                 f"{name} must be a whole number from {least} to {_LARGEST}, not {value!r}"
             )
@@ -178,10 +186,30 @@ class SchedulerConfig:
 
     def _set_seconds(self, name: str) -> None:
         value = getattr(self, name)
-        number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-        if not number or not 0 <= value < HORIZON_PS / PS_PER_S:
+        if not is_duration(value):
             raise ConfigError(
-                f"{name} must be a number of seconds from 0 to {HORIZON_PS // PS_PER_S}, "
-                f"not {value!r}"
+                f"{name} must be a number of seconds from 0 to {HORIZON_S:.0f}, not {value!r}"
             )
         object.__setattr__(self, name, float(value))
+
+
+def parse_weights(text: str) -> dict[str, float]:
+    """Read "name=weight,..." into a mapping.
+
+    Raises:
+        ConfigError: it is written otherwise, a name stands twice, or a weight is out of range.
+    """
+    weights: dict[str, float] = {}
+    for entry in filter(None, (part.strip() for part in str(text).split(","))):
+        name, _, value = (part.strip() for part in entry.partition("="))
+        try:
+            weight = float(value)
+        except ValueError:
+            weight = 0.0
+        if not name or name in weights or not 0.001 <= weight <= 1000:
+            raise ConfigError(
+                f"tenant_weights {text!r}: {entry!r} should be a new name=weight with a weight "
+                "from 0.001 to 1000"
+            )
+        weights[name] = weight
+    return weights

@@ -15,7 +15,8 @@ Each one is also the nearest builtin, so callers who do not know vecsched can st
 import difflib
 from collections.abc import Iterable
 
-_ABSENT = object()
+# Stands for "no value": None may be the value that is wrong, and this one survives pickling.
+_ABSENT = ...
 
 
 class VecschedError(Exception):
@@ -79,8 +80,8 @@ class NoProgressError(SimulationError):
     """The scheduler made no progress although requests were left: a bug in vecsched."""
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
+def did_you_mean(name: object, known: Iterable[str]) -> str:
     """Return the tail of an error message: the nearest known name, or all of them."""
     names = list(known)
-    near = difflib.get_close_matches(name, names, n=1)
+    near = difflib.get_close_matches(str(name), names, n=1)
     return f"did you mean {near[0]!r}?" if near else f"known: {', '.join(names)}"

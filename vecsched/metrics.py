@@ -6,13 +6,12 @@ to the last bit on every machine.
 """
 
 import math
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from vecsched.clock import PS_PER_S
-from vecsched.errors import ConfigError
+from vecsched.isolated import Isolated
 from vecsched.kernels.accounting import (
     BLOCKED_PS,
     BUSY_PS,
@@ -61,6 +60,7 @@ from vecsched.kernels.latency import (
     sum_weighted_by_rank,
 )
 from vecsched.kernels.record import written_gaps, written_lines
+from vecsched.options import MetricOptions
 from vecsched.quantiles import (
     SelectionScratch,
     ascending,
@@ -80,45 +80,6 @@ _NAMES = {
     NORMALIZED: ("normalized_latency", "_s"),
     SLOWDOWN: ("slowdown", ""),
 }
-
-
-@dataclass(frozen=True, kw_only=True)
-class MetricOptions:
-    """What the summary is measured against.
-
-    Attributes:
-        ttft_slo_s, tpot_slo_s, e2e_slo_s: service-level objectives, inclusive; None: not asked for.
-        starvation_s: a request that waits longer for admission is starved; None: 10 x the median
-            isolated end-to-end time of the trace's requests.
-        warmup, cooldown: shares of the makespan that the steady window leaves out.
-
-    Raises:
-        ConfigError: a value is negative or no number, or the window would be empty.
-    """
-
-    ttft_slo_s: float | None = None
-    tpot_slo_s: float | None = None
-    e2e_slo_s: float | None = None
-    starvation_s: float | None = None
-    warmup: float = 0.1
-    cooldown: float = 0.1
-
-    def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-            if value is not None and (not number or not 0 <= value < math.inf):
-                raise ConfigError(f"{name} must be a number >= 0, not {value!r}")
-        if self.warmup + self.cooldown >= 1:
-            raise ConfigError(
-                f"warmup {self.warmup} and cooldown {self.cooldown} leave no steady window"
-            )
-
-
-class Isolated(NamedTuple):
-    """End-to-end times alone: int64 (n,) in arrival order, and the default starvation limit."""
-
-    picoseconds: np.ndarray
-    starvation_s: float
 
 
 def summarise(

@@ -3,7 +3,7 @@
 A static policy gives every request a key that does not change while it waits, so it is one
 vectorised function from a trace's columns to keys. Keys are sorted once into ranks (ties: arrival,
 then row); the kernels see only ranks. **Adding a policy is one function here**, with its twin in
-`tests/naive.py`.
+`tests/naive/policies.py`.
 
 | policy | first served | source |
 |---|---|---|
@@ -16,10 +16,24 @@ then row); the kernels see only ranks. **Adding a policy is one function here**,
 | `deadline` (`edf`) | the earliest `deadline_s`; none: last | EDF, Liu and Layland 1973 |
 | `aging(rate)` | the least tokens - rate x seconds waited | aging at one common rate |
 | `random(seed)` | by lot | baseline |
+
+Fair queueing between tenants is dynamic: who is next depends on who was served, so the kernel picks
+the tenant (`vecsched/kernels/fair.py`) and each tenant's requests stand in arrival order.
+
+| policy | next tenant | source |
+|---|---|---|
+| `vtc` | charged the least so far | virtual token counter, Sheng et al., OSDI'24 |
+| `drr(quantum)` | in turn, while it may spend | deficit round robin, Shreedhar and Varghese, 1995 |
+| `wfq` | with the least finish tag | self-clocked fair queueing, Golestani, INFOCOM'94 |
+
+No scheduler knows an output's length. Policies that use it see `predicted_output_tokens` where the
+trace has that column, else the true length times a log-normal error, whose spread
+(`prediction_error`, 0: an oracle) and seed the configuration gives.
 """
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -28,12 +42,20 @@ from vecsched.errors import ConfigError, did_you_mean
 from vecsched.trace import Trace
 
 
-class StaticPolicy(NamedTuple):
-    """One row of the table: the key function and the parameter it takes, if any."""
+class Policy(NamedTuple):
+    """One row of the table.
+
+    Attributes:
+        keys: key of each request; smaller goes first.
+        default: of the parameter, if it takes one.
+        needs: a column that the trace must have.
+        is_fair: tenants take turns; the key orders the requests of one tenant.
+    """
 
     keys: Callable[[Trace, float], np.ndarray]
     default: float | None = None
     needs: str | None = None
+    is_fair: bool = False
 
 
 def fcfs(trace: Trace, _: float) -> np.ndarray:
@@ -66,10 +88,10 @@ def priority(trace: Trace, _: float) -> np.ndarray:
     assert trace.priority is not None
     if trace.engine_time_s is None:
         return trace.priority
-    _, rank = np.unique(
-        np.stack([trace.priority, trace.engine_time_s]), axis=1, return_inverse=True
-    )
-    return rank.reshape(-1)
+    # Their rank as pairs; not stacked into one array, where a large priority would lose digits.
+    urgency = np.unique(trace.priority, return_inverse=True)[1]
+    instants, instant = np.unique(trace.engine_time_s, return_inverse=True)
+    return urgency * len(instants) + instant
 
 
 def deadline(trace: Trace, _: float) -> np.ndarray:
@@ -97,17 +119,20 @@ def random(trace: Trace, seed: float) -> np.ndarray:
         return z ^ (z >> np.uint64(31))
 
 
-POLICIES: dict[str, StaticPolicy] = {
-    "fcfs": StaticPolicy(fcfs),
-    "shortest_prompt": StaticPolicy(shortest_prompt),
-    "shortest_output": StaticPolicy(shortest_output),
-    "shortest_total": StaticPolicy(shortest_total),
-    "longest_total": StaticPolicy(longest_total),
-    "priority": StaticPolicy(priority, needs="priority"),
-    "deadline": StaticPolicy(deadline, needs="deadline_s"),
-    "edf": StaticPolicy(deadline, needs="deadline_s"),
-    "aging": StaticPolicy(aging, default=100.0),
-    "random": StaticPolicy(random, default=0.0),
+POLICIES: dict[str, Policy] = {
+    "fcfs": Policy(fcfs),
+    "shortest_prompt": Policy(shortest_prompt),
+    "shortest_output": Policy(shortest_output),
+    "shortest_total": Policy(shortest_total),
+    "longest_total": Policy(longest_total),
+    "priority": Policy(priority, needs="priority"),
+    "deadline": Policy(deadline, needs="deadline_s"),
+    "edf": Policy(deadline, needs="deadline_s"),
+    "aging": Policy(aging, default=100.0),
+    "random": Policy(random, default=0.0),
+    "vtc": Policy(fcfs, is_fair=True),
+    "drr": Policy(fcfs, default=2000.0, is_fair=True),
+    "wfq": Policy(fcfs, is_fair=True),
 }
 
 
@@ -130,15 +155,46 @@ def parse_policy(text: str) -> tuple[str, float]:
         parameter = float(match[2])
     except ValueError:
         parameter = -1.0
-    whole_number_wanted = name == "random"
+    whole_number_wanted = name in ("random", "drr")
     if not 0 <= parameter < 2**53 or (whole_number_wanted and parameter != int(parameter)):
         kind = "whole number" if whole_number_wanted else "number"
         raise ConfigError(f"policy {text!r}: the parameter must be a {kind} >= 0, not {match[2]!r}")
     return name, parameter
 
 
+def predicted_output(trace: Trace, error: float, seed: int) -> np.ndarray:
+    """Output tokens as the scheduler believes them to be: int64 (n,), at least 1.
+
+    The blur is exp(error x z) with z normal to four digits or so: the sum of twelve uniform lots
+    less six, each a SplitMix64 lot of row and seed.
+
+    Raises:
+        ConfigError: the trace has predictions of its own and an error is asked for.
+    """
+    if trace.predicted_output_tokens is not None:
+        if error > 0:
+            raise ConfigError(
+                "prediction_error blurs true lengths, but the trace has predicted_output_tokens"
+            )
+        return trace.predicted_output_tokens
+    if error == 0:
+        return trace.output_tokens
+    lots = sum(random(trace, 12 * seed + lot) / 2.0**64 for lot in range(12))
+    return np.maximum(np.rint(trace.output_tokens * np.exp(error * (lots - 6.0))), 1).astype(
+        np.int64
+    )
+
+
+def as_believed(trace: Trace, error: float, seed: int) -> Trace:
+    """The trace with the output lengths that the scheduler believes."""
+    output = predicted_output(trace, error, seed)
+    return trace if output is trace.output_tokens else replace(trace, output_tokens=output)
+
+
 def order_of(trace: Trace, policy: str) -> np.ndarray:
     """Return the order in which `policy` serves, as places in `trace.order`: int64 (n,).
+
+    Under a fair policy, tenant by tenant, each in the order of its own requests.
 
     Raises:
         ConfigError: the policy is unknown, or the trace lacks a column that it needs.
@@ -149,4 +205,7 @@ def order_of(trace: Trace, policy: str) -> np.ndarray:
         raise ConfigError(f"policy {name!r} needs the trace column {needed!r}, which is missing")
     keys = POLICIES[name].keys(trace, parameter)[trace.order]
     # Stable over arrival order: equal keys keep arrival, then row order.
-    return np.argsort(keys, kind="stable")
+    order = np.argsort(keys, kind="stable")
+    if not POLICIES[name].is_fair:
+        return order
+    return order[np.argsort(trace.tenant_codes[trace.order][order], kind="stable")]

@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from vecsched._numbers import is_whole_number
 from vecsched.errors import InputError, did_you_mean
 
 PHASES = ("prefill", "decode")
@@ -91,7 +92,9 @@ class RequestTable:
 
     def take(self, rows: np.ndarray | slice) -> Self:
         """Return the chosen rows as a new table; arrays are copied."""
-        chosen = {name: np.array(column[rows]) for name, column in self._columns().items()}
+        chosen: dict[str, Any] = {
+            name: np.array(column[rows]) for name, column in self._columns().items()
+        }
         return replace(self, **chosen)
 
     def followed_by(self, other: "RequestTable") -> Self:
@@ -99,7 +102,7 @@ class RequestTable:
         names = tuple(dict.fromkeys(self.phase_names + other.phase_names))
         recode = np.array([names.index(name) for name in other.phase_names], np.int8)
         theirs = {**other._columns(), "phase": recode[other.phase]}
-        both = {
+        both: dict[str, Any] = {
             name: np.concatenate([column, theirs[name]]) for name, column in self._columns().items()
         }
         return replace(self, phase_names=names, **both)
@@ -119,22 +122,21 @@ def _objects(values: list[Any]) -> np.ndarray:
 
 
 def _check_keys(index: int, row: Mapping[str, Any], expected: tuple[str, ...]) -> None:
-    where = {"source": "RequestTable", "row": index}
     for name in expected:
         if name not in row:
-            raise InputError("the key is missing", field=name, **where)
+            raise InputError("the key is missing", source="RequestTable", row=index, field=name)
     for name in row:
         if name not in expected:
-            raise InputError(f"unknown key; {did_you_mean(name, expected)}", field=name, **where)
+            problem = f"unknown key; {did_you_mean(name, expected)}"
+            raise InputError(problem, source="RequestTable", row=index, field=name)
 
 
 def _whole_numbers(rows: list[Mapping[str, Any]], name: str) -> np.ndarray:
     for index, row in enumerate(rows):
         value = row[name]
-        if isinstance(value, bool) or not isinstance(value, int | np.integer):
-            raise InputError(
-                "must be a whole number", source="RequestTable", row=index, field=name, value=value
-            )
+        if not is_whole_number(value) or not -(2**63) <= value < 2**63:
+            problem = "must be a whole number of at most 64 bits"
+            raise InputError(problem, source="RequestTable", row=index, field=name, value=value)
     return np.array([row[name] for row in rows], np.int64)
 
 

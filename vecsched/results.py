@@ -6,28 +6,29 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vecsched.clock import NEVER_PS, PS_PER_S, to_seconds
+from vecsched.config import SchedulerConfig
+from vecsched.isolated import Isolated
 from vecsched.kernels.accounting import charge_blocked_heads
 from vecsched.kernels.arrivals import DOOR_REASONS
 from vecsched.kernels.engine import BLOCK_REASONS, Engine
 from vecsched.kernels.gaps import longest_gaps
 from vecsched.kernels.record import (
     BLOCK_REASON,
-    FIRST_PS,
     ITERATIONS,
     KV_HELD,
     QUEUE_LENGTH,
     SLOTS_USED,
     START_PS,
     STEADY_DECODES,
-    STEP_PS,
     TOKENS,
+    line_durations_ps,
     written_gaps,
     written_lines,
     written_periods,
 )
-from vecsched.metrics import Isolated
 from vecsched.replay import Iteration, replay
 from vecsched.requests import COMPLETED, STATUSES
+from vecsched.tenancy import service_curve, tenant_rows
 from vecsched.trace import Trace
 
 if TYPE_CHECKING:
@@ -43,16 +44,16 @@ class Result:
     """
 
     def __init__(
-        self, trace: Trace, engine: Engine, isolated: Isolated, summary: dict[str, Any]
+        self, inputs: tuple[Trace, SchedulerConfig], engine: Engine, isolated: Isolated
     ) -> None:
-        self.summary = summary
-        self._trace = trace
+        self.summary: dict[str, Any] = {}
+        self._trace, self._config = inputs
         self._engine = engine
         self._isolated = isolated
 
     @cached_property
     def requests(self) -> "pd.DataFrame":
-        """One row a request, in the trace's row order, times in seconds; see `docs/semantics.md`."""
+        """One row a request, in the trace's row order; see `docs/semantics.md`."""
         import pandas as pd
 
         columns = self._own_columns() | self._latency_columns() | self._gap_columns()
@@ -91,7 +92,7 @@ class Result:
         return pd.DataFrame(
             {
                 "start_s": to_seconds(lines[:, START_PS]),
-                "end_s": to_seconds(lines[:, START_PS] + self._durations_ps()),
+                "end_s": to_seconds(lines[:, START_PS] + line_durations_ps(lines)),
                 "iterations": lines[:, ITERATIONS].copy(),
                 "batch_size": lines[:, SLOTS_USED].copy(),
                 "decodes": lines[:, STEADY_DECODES].copy(),
@@ -102,10 +103,23 @@ class Result:
             }
         )
 
-    def _durations_ps(self) -> np.ndarray:
-        lines = written_lines(self._engine.record)
-        k = lines[:, ITERATIONS]
-        return k * lines[:, FIRST_PS] + lines[:, STEP_PS] * (k * (k - 1) // 2)
+    @cached_property
+    def tenants(self) -> "pd.DataFrame":
+        """One row a tenant: how it was served.
+
+        Columns: `tenant`, `weight`, `requests`, `completed`, `service` (prompt + 2 x output
+        tokens), `backlogged_s`, `backlogged_service_per_s` (by weight), `ttft_p50_s`, `ttft_p99_s`.
+        """
+        import pandas as pd
+
+        return pd.DataFrame(tenant_rows(self._trace, self._config, self._engine))
+
+    @cached_property
+    def service(self) -> "pd.DataFrame":
+        """Service that each tenant has received by `end_s`, the end of each stretch; by column."""
+        import pandas as pd
+
+        return pd.DataFrame(service_curve(self._trace, self._config, self._engine))
 
     def _given_columns(self) -> dict[str, np.ndarray]:
         trace = self._trace

@@ -4,17 +4,13 @@ from collections.abc import Iterable
 from typing import Any, NoReturn
 
 from vecsched._jit import engine_version, is_compiled
-from vecsched.assembly import (
-    RecordPool,
-    assemble,
-    by_size,
-    discipline_of,
-    isolated_of,
-)
+from vecsched.assembly import assemble
 from vecsched.clock import HORIZON_PS, PS_PER_S
+from vecsched.columns import by_size, discipline_of
 from vecsched.config import SchedulerConfig
 from vecsched.cost import CostModel
 from vecsched.errors import ClockOverflowError, NoProgressError
+from vecsched.isolated import isolated_of
 from vecsched.kernels.engine import (
     CLOCK_OVERFLOW,
     FINISHED,
@@ -22,12 +18,16 @@ from vecsched.kernels.engine import (
     ITERATION,
     NOW,
     QUEUED,
+    QUIET,
     RECORD_FULL,
     Engine,
 )
-from vecsched.metrics import MetricOptions, summarise
+from vecsched.metrics import summarise
+from vecsched.options import MetricOptions
+from vecsched.pool import RecordPool
 from vecsched.replay import Iteration, replay
 from vecsched.results import Result
+from vecsched.tenancy import summarise_tenants
 from vecsched.trace import Trace
 
 __all__ = [
@@ -112,8 +112,9 @@ def _result(
     trace: Trace, config: SchedulerConfig, cost: CostModel, engine: Engine, options: MetricOptions
 ) -> Result:
     isolated = isolated_of(trace, config, cost, engine)
-    summary = summarise(engine, isolated, by_size(trace), options)
-    result = Result(trace, engine, isolated, summary)
+    result = Result((trace, config), engine, isolated)
+    result.summary |= summarise(engine, isolated, by_size(trace), options)
+    result.summary |= summarise_tenants(trace, config, engine)
     _records.give_back_with(result, engine.record)
     return result
 
@@ -133,9 +134,16 @@ def _fail(status: int, engine: Engine, trace: Trace) -> NoReturn:
             f"after {iteration} iterations simulated time is {now} s, beyond the clock's "
             f"{HORIZON_PS / PS_PER_S:.0f} s: the load is far above what this setting can serve"
         )
+    quiet, waiting = int(engine.state[QUIET]), int(engine.state[QUEUED])
+    if quiet > engine.limits.patience:
+        raise NoProgressError(
+            f"at {now} s no output token was made for {quiet} iterations, {waiting} requests wait: "
+            "requests of equal urgency preempt each other for ever, which vLLM's rules allow "
+            "without scheduler_reserve_full_isl"
+        )
     head = int(engine.state[HEAD])
     name = "none" if head < 0 else repr(trace.id[trace.order[head]])
     raise NoProgressError(
-        f"at {now} s, after {iteration} iterations, {int(engine.state[QUEUED])} requests wait and "
-        f"nothing runs; the queue's head is request {name}. Please report this as a bug."
+        f"at {now} s, after {iteration} iterations, {waiting} requests wait and nothing runs; the "
+        f"queue's head is request {name}. Please report this as a bug."
     )

@@ -1,14 +1,17 @@
 """Trace: the requests of a workload, one array a field, validated once and then read-only."""
 
 import importlib
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from vecsched.clock import HORIZON_PS, PS_PER_S, fits, to_ps
+from vecsched._numbers import is_number
+from vecsched.clock import HORIZON_S, fits, to_ps
 from vecsched.errors import InputError
 
 MAX_TOKENS = 2**31 - 1
@@ -17,11 +20,10 @@ MAX_TOKENS = 2**31 - 1
 # a file is read, so that the engine imports nothing from above.
 _READERS = "sweeps.workloads"
 
-_TOKENS = ("prompt_tokens", "output_tokens")
 _OPTIONAL_TIMES = ("deadline_s", "cancel_at_s")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, init=False)
 class Trace:
     """Columns of n requests, all of shape (n,), in the order given.
 
@@ -39,6 +41,7 @@ class Trace:
         deadline_s, cancel_at_s: float64 instants, NaN for none; None: no such column.
         engine_time_s: float64, the engine's own time stamp, which breaks ties of the priority
             policy; None: every request has its own, in arrival order.
+        predicted_output_tokens: int64, >= 0, what the scheduler believes `output_tokens` to be.
         id: object; row numbers where none are given.
 
     Raises:
@@ -48,40 +51,62 @@ class Trace:
     arrival_s: np.ndarray
     prompt_tokens: np.ndarray
     output_tokens: np.ndarray
-    kv_blocks: np.ndarray | None = field(default=None, kw_only=True)
-    priority: np.ndarray | None = field(default=None, kw_only=True)
-    tenant: np.ndarray | None = field(default=None, kw_only=True)
-    deadline_s: np.ndarray | None = field(default=None, kw_only=True)
-    cancel_at_s: np.ndarray | None = field(default=None, kw_only=True)
-    engine_time_s: np.ndarray | None = field(default=None, kw_only=True)
-    id: np.ndarray = field(default=None, kw_only=True)  # type: ignore[assignment]
+    kv_blocks: np.ndarray | None
+    priority: np.ndarray | None
+    tenant: np.ndarray | None
+    deadline_s: np.ndarray | None
+    cancel_at_s: np.ndarray | None
+    engine_time_s: np.ndarray | None
+    predicted_output_tokens: np.ndarray | None
+    id: np.ndarray
 
-    def __post_init__(self) -> None:
-        arrival = _times("arrival_s", self.arrival_s)
-        columns: dict[str, np.ndarray | None] = {"arrival_s": arrival}
-        columns |= {name: _counts(name, getattr(self, name)) for name in _TOKENS}
-        columns |= {name: _instants(name, getattr(self, name)) for name in _OPTIONAL_TIMES}
-        columns["kv_blocks"] = (
-            None if self.kv_blocks is None else _counts("kv_blocks", self.kv_blocks)
-        )
-        columns["priority"] = (
-            None if self.priority is None else _integers("priority", self.priority)
-        )
-        if self.engine_time_s is not None:
-            columns["engine_time_s"] = _times("engine_time_s", self.engine_time_s)
-        columns["tenant"] = None if self.tenant is None else _labels("tenant", self.tenant)
-        columns["id"] = _labels("id", np.arange(len(arrival)) if self.id is None else self.id)
+    def __init__(
+        self,
+        arrival_s: ArrayLike,
+        prompt_tokens: ArrayLike,
+        output_tokens: ArrayLike,
+        *,
+        kv_blocks: ArrayLike | None = None,
+        priority: ArrayLike | None = None,
+        tenant: Iterable[Any] | None = None,
+        deadline_s: ArrayLike | None = None,
+        cancel_at_s: ArrayLike | None = None,
+        engine_time_s: ArrayLike | None = None,
+        predicted_output_tokens: ArrayLike | None = None,
+        id: Iterable[Any] | None = None,
+    ) -> None:
+        arrival = _times("arrival_s", arrival_s)
+        columns: dict[str, np.ndarray | None] = {
+            "arrival_s": arrival,
+            "prompt_tokens": _counts("prompt_tokens", prompt_tokens),
+            "output_tokens": _counts("output_tokens", output_tokens),
+            "kv_blocks": None if kv_blocks is None else _counts("kv_blocks", kv_blocks),
+            "priority": None if priority is None else _integers("priority", priority),
+            "tenant": None if tenant is None else _labels("tenant", tenant),
+            "deadline_s": None if deadline_s is None else _instants("deadline_s", deadline_s),
+            "cancel_at_s": None if cancel_at_s is None else _instants("cancel_at_s", cancel_at_s),
+            "engine_time_s": (
+                None if engine_time_s is None else _times("engine_time_s", engine_time_s)
+            ),
+            "predicted_output_tokens": (
+                None
+                if predicted_output_tokens is None
+                else _counts("predicted_output_tokens", predicted_output_tokens)
+            ),
+        }
+        requests = len(arrival)
+        columns["id"] = _labels("id", range(requests) if id is None else id)
         for name, column in columns.items():
-            if column is not None and len(column) != len(arrival):
+            if column is not None and len(column) != requests:
                 raise InputError(
-                    f"has {len(column)} rows, but arrival_s has {len(arrival)}",
+                    f"has {len(column)} rows, but arrival_s has {requests}",
                     source="Trace",
                     field=name,
                 )
             if column is not None:
                 column.flags.writeable = False
             object.__setattr__(self, name, column)
-        if len(arrival) == 0:
+        if requests == 0:
             raise InputError("the trace is empty: at least one request is needed", source="Trace")
 
     def __len__(self) -> int:
@@ -111,10 +136,11 @@ class Trace:
             return self
         first = self.arrival_s.min()
         arrival = first + (self.arrival_s - first) / load
+        # An instant ahead of its arrival may land before the clock starts; it is over either way.
         moved = {
-            name: arrival + (getattr(self, name) - self.arrival_s)
+            name: np.maximum(arrival + (column - self.arrival_s), 0)
             for name in _OPTIONAL_TIMES
-            if getattr(self, name) is not None
+            if (column := getattr(self, name)) is not None
         }
         return replace(self, arrival_s=arrival, **moved)
 
@@ -122,6 +148,21 @@ class Trace:
     def order(self) -> np.ndarray:
         """Rows in arrival order by the picosecond, ties in row order: int64 (n,)."""
         return np.argsort(to_ps(self.arrival_s), kind="stable")
+
+    @cached_property
+    def tenants(self) -> list[Any]:
+        """The tenants, in the order in which they first arrive; one, None, without a column."""
+        if self.tenant is None:
+            return [None]
+        return list(dict.fromkeys(self.tenant[self.order].tolist()))
+
+    @cached_property
+    def tenant_codes(self) -> np.ndarray:
+        """Place of each request's tenant in `tenants`: int64 (n,)."""
+        if self.tenant is None:
+            return np.zeros(len(self), np.int64)
+        code = {tenant: place for place, tenant in enumerate(self.tenants)}
+        return np.array([code[tenant] for tenant in self.tenant.tolist()], np.int64)
 
     @cached_property
     def backward_steps(self) -> int:
@@ -135,7 +176,10 @@ class Trace:
 
 
 def _column(name: str, values: Any) -> np.ndarray:
-    column = np.asarray(values)
+    try:
+        column = np.asarray(values)
+    except ValueError:  # rows of different lengths
+        raise InputError("must be one-dimensional", source="Trace", field=name) from None
     if column.ndim != 1:
         raise InputError(
             f"must be one-dimensional, not {column.ndim}-d", source="Trace", field=name
@@ -155,18 +199,21 @@ def _numbers(name: str, values: Any) -> np.ndarray:
     column = _column(name, values)
     if column.dtype.kind in "iuf":
         return column
-    values = column.tolist()
-    bad = [isinstance(value, bool) or not isinstance(value, int | float) for value in values]
+    # Only a column of objects can hold numbers: texts, truth values and dates are none.
+    bad = [column.dtype != object or not is_number(value) for value in column]
     _reject(np.array(bad, bool), column, name, "is not a number")
-    return np.array(values, np.float64)
+    return np.array(column, np.float64)
 
 
 def _integers(name: str, values: Any) -> np.ndarray:
     column = _numbers(name, values)
     if column.dtype.kind == "f":
-        _reject(~np.isfinite(column), column, name, "must be a whole number, not missing")
+        _reject(np.isnan(column), column, name, "must be a whole number, not missing")
         _reject(column != np.rint(column), column, name, "must be a whole number")
-        _reject(np.abs(column) >= 2**63, column, name, "must fit 64 bits")
+        _reject(column < -(2.0**63), column, name, "must fit 64 bits")
+    # 2^63 is the same number in float64 and uint64, which may hold more than int64 does.
+    too_large = column >= 2**63 if column.dtype.kind in "uf" else np.zeros(len(column), bool)
+    _reject(too_large, column, name, "must fit 64 bits")
     return np.array(column, np.int64)
 
 
@@ -182,22 +229,19 @@ def _times(name: str, values: Any) -> np.ndarray:
     column = np.array(_numbers(name, values), np.float64)
     _reject(~np.isfinite(column), column, name, "must be a finite number of seconds")
     _reject(column < 0, column, name, "must not be negative: count from the start of the trace")
-    limit = HORIZON_PS / PS_PER_S / 86400
-    _reject(
-        ~fits(column),
-        column,
-        name,
-        f"is beyond the clock's {limit:.0f} days: subtract the first arrival, or check the time unit",
+    days = HORIZON_S / 86400
+    problem = (
+        f"is beyond the clock's {days:.0f} days: subtract the first arrival, or check the unit"
     )
+    _reject(~fits(column), column, name, problem)
     return column
 
 
-def _instants(name: str, values: Any) -> np.ndarray | None:
-    if values is None:
-        return None
-    if not isinstance(values, np.ndarray):
-        values = [np.nan if value is None else value for value in values]
-    column = np.array(_numbers(name, values), np.float64)
+def _instants(name: str, values: Any) -> np.ndarray:
+    column = _column(name, values)
+    if column.dtype == object:
+        column = np.array([np.nan if value is None else value for value in column], object)
+    column = np.array(_numbers(name, column), np.float64)
     _reject(
         np.isinf(column) | (column < 0), column, name, "must be an instant >= 0, or NaN for none"
     )
@@ -205,7 +249,7 @@ def _instants(name: str, values: Any) -> np.ndarray | None:
     return np.where(fits(column), column, np.nan)
 
 
-def _labels(name: str, values: Any) -> np.ndarray:
+def _labels(name: str, values: Iterable[Any]) -> np.ndarray:
     labels = _column(name, values).tolist() if isinstance(values, np.ndarray) else list(values)
     column = np.empty(len(labels), object)
     # One by one: NumPy would look into labels that are sequences themselves.

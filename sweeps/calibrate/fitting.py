@@ -85,25 +85,38 @@ def flat(value: float) -> Points:
     return to_points([0, 1], [value, value])
 
 
-def rising(at: np.ndarray, seconds: np.ndarray, scale: np.ndarray) -> Points:
+def rising(
+    at: np.ndarray, seconds: np.ndarray, scale: np.ndarray, tolerance: float = TABLE_TOLERANCE
+) -> Points:
     """Return a table through measured times that never falls, without points it can spare.
 
     Where more takes less time (a measurement's noise, or a kernel that suits the larger size), the
     sizes share their mean: isotonic regression, weighted for relative errors. Then, starting from
-    the ends, the worst-met point is taken in until interpolation meets all within 1 % of `scale`.
+    the ends, the worst-met point is taken in until interpolation meets all within the tolerance.
 
     Args:
         at: int64 (sizes,), ascending.
         seconds: float64 (sizes,), measured.
-        scale: float64 (sizes,), what the 1 % refer to.
+        scale: float64 (sizes,), what the tolerance refers to.
+        tolerance: share of `scale`.
     """
     level = isotonic_regression(seconds, weights=seconds**-2.0).x
     kept = [0, len(at) - 1]
     while True:
         miss = np.abs(np.interp(at, at[kept], level[kept]) - level) / scale
-        if miss.max() <= TABLE_TOLERANCE:
+        if miss.max() <= tolerance:
             return to_points(at[kept], level[kept])
         kept = sorted([*kept, int(miss.argmax())])
+
+
+def extended(at: np.ndarray, seconds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Add a point at twice the largest size: the slope of the upper half goes on.
+
+    A table goes on with the slope of its last piece, which may be a step of the kernels.
+    """
+    last, half = at[-1], np.interp(at[-1] / 2, at, seconds)
+    beyond = seconds[-1] + 2 * max(seconds[-1] - half, 0.0)
+    return np.append(at, 2 * last), np.append(seconds, beyond)
 
 
 def to_points(at: Iterable[int], seconds: Iterable[float]) -> Points:

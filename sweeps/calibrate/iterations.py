@@ -12,7 +12,7 @@ Iterations are a DataFrame with the columns (all whole numbers but the last):
 - `seconds`: duration of the whole iteration, as measured or put together from kernels.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -22,6 +22,7 @@ import pandas as pd
 from sweeps.calibrate.fitting import FOLDS, folds
 from vecsched.clock import to_seconds
 from vecsched.cost import CostModel
+from vecsched.mixed_attention import interpolate_ps
 
 FEATURES = (
     "prefill_tokens",
@@ -65,6 +66,14 @@ def predict_s(model: CostModel, iterations: pd.DataFrame) -> np.ndarray:
         + ps.prefill_context_ps * prefill_context
         + ps.chunk_decode_ps * prefill * decodes
     )
+    if model.mixed_attention is not None:
+        mixed = prefill > 0
+        chunk = prefill[mixed].astype(np.float64)
+        before = np.maximum((attention[mixed] / chunk - chunk) / 2, 0.0)
+        each = context[mixed] / np.maximum(decodes[mixed], 1)
+        with_prefill[mixed] += interpolate_ps(
+            ps.attention, (chunk, before, decodes[mixed], each)
+        ).astype(np.int64)
     return to_seconds(np.where(prefill > 0, with_prefill, decode_only))
 
 
@@ -98,6 +107,27 @@ def summarise(miss: np.ndarray) -> dict[str, Any]:
     return summary if len(others) == len(miss) else summary | {"outliers": len(miss) - len(others)}
 
 
+def error_of(
+    predicted_s: np.ndarray,
+    iterations: pd.DataFrame,
+    held_out: Iterable[tuple[np.ndarray, pd.DataFrame]],
+) -> dict[str, Any]:
+    """Return what a model's file says about its error.
+
+    Args:
+        predicted_s: the model's seconds for `iterations`.
+        iterations: all rows, DataFrame as in the module's docstring.
+        held_out: seconds for rows that the fit behind them has not seen, and those rows.
+    """
+    parts = list(held_out)
+    unseen = pd.concat([rows for _, rows in parts], ignore_index=True)
+    unseen_s = np.concatenate([seconds for seconds, _ in parts])
+    error: dict[str, Any] = {"figure": "abs(model / given - 1) of an iteration's duration"}
+    error |= error_by_kind(predicted_s, iterations)
+    error["held_out"] = {"folds": FOLDS, **error_by_kind(unseen_s, unseen)}
+    return error
+
+
 def fit_with_error(
     iterations: pd.DataFrame, fit_rows: Callable[[np.ndarray], CostModel]
 ) -> CostModel:
@@ -109,11 +139,6 @@ def fit_with_error(
     """
     model = fit_rows(np.ones(len(iterations), bool))
     fold = folds(len(iterations))
-    held_out_s = np.empty(len(iterations))
-    for number in range(FOLDS):
-        out = fold == number
-        held_out_s[out] = predict_s(fit_rows(~out), iterations[out])
-    error: dict[str, Any] = {"figure": "abs(model / given - 1) of an iteration's duration"}
-    error |= error_by_kind(predict_s(model, iterations), iterations)
-    error["held_out"] = {"folds": FOLDS, **error_by_kind(held_out_s, iterations)}
-    return replace(model, error=error)
+    outs = [iterations[fold == number] for number in range(FOLDS)]
+    held_out = ((predict_s(fit_rows(fold != number), out), out) for number, out in enumerate(outs))
+    return replace(model, error=error_of(predict_s(model, iterations), iterations, held_out))

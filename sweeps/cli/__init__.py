@@ -5,12 +5,15 @@ One module a command. Each is imported when its command runs and not before, so 
 """
 
 import importlib
+import os
+import sys
 from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand
 
+from sweeps.cli.command import INTERRUPTED
 from vecsched import __version__
 
 COMMANDS = {
@@ -69,7 +72,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
         arguments: what follows the program's name; None: the process's own.
 
     Raises:
-        SystemExit: 0, all done; 1, some points of a sweep failed; 2, bad usage or bad input, and
-            nothing was written; 130, interrupted.
+        SystemExit: 0, all done; 1, some points of a sweep failed; 2, bad usage or bad input, or the
+            disk failed; 130, interrupted.
     """
-    app(args=arguments, prog_name="vecsched")
+    try:
+        app(args=arguments, prog_name="vecsched")
+    except SystemExit as left:
+        if arguments is None and left.code == INTERRUPTED:
+            # Threads may be in the middle of a simulation, which cannot be stopped, and Python
+            # would wait for them. Nothing is left to do: the process is ours to end.
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(INTERRUPTED)
+        raise

@@ -22,7 +22,7 @@ class Lines:
     """A plain line every ten seconds: points done, rate, time left."""
 
     def __init__(self) -> None:
-        self.points = self.done = self.failed = 0
+        self.points = self.done = self.failed = self.recalled = 0
         self._started = self._last_line = time.monotonic()
 
     def __enter__(self) -> Self:
@@ -45,6 +45,12 @@ class Lines:
         self.points = points
         self._started = self._last_line = time.monotonic()
 
+    def recall(self, points: int, failed: int) -> None:
+        """Count what earlier runs have done; it says nothing about this one's rate."""
+        self.done += points
+        self.failed += failed
+        self.recalled += points
+
     def advance(self, points: int, failed: int) -> None:
         """Count, and print a line if the last one is old."""
         self.done += points
@@ -56,7 +62,7 @@ class Lines:
 
     def rate(self) -> float:
         """Return points a second so far."""
-        return self.done / max(time.monotonic() - self._started, 1e-9)
+        return (self.done - self.recalled) / max(time.monotonic() - self._started, 1e-9)
 
     def text(self) -> str:
         """Return the rate, and the failures if there are any."""
@@ -95,6 +101,11 @@ class Bar(Lines):
     def note(self, text: str) -> None:
         """Print above the bar."""
         self._bar.console.print(text, markup=False, highlight=False)
+
+    def recall(self, points: int, failed: int) -> None:
+        """Move the bar."""
+        super().recall(points, failed)
+        self._bar.update(self._task, advance=points)
 
     def advance(self, points: int, failed: int) -> None:
         """Move the bar."""

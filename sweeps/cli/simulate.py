@@ -97,9 +97,10 @@ def _prepare(chosen: Mapping[str, Any], cost: str, load: float) -> Run:
     """Build trace and cost by the rules of a sweep file, whose errors serve here too."""
     given = {name: value for name, value in chosen.items() if value is not None}
     spec = SweepSpec.from_mapping({"trace": given, "cost": cost}, "simulate")
-    trace = spec.trace_of(spec.trace.first_seed)
-    note_quirks(trace, spec.trace.label)
-    return Run(trace.scaled(load), spec.cost_model(), spec.trace.label, load)
+    (section,), (model,) = spec.trace, spec.cost_models().values()
+    trace = spec.trace_of(section, section.first_seed)
+    note_quirks(trace, section.label)
+    return Run(trace.scaled(load), model, section.label, load)
 
 
 def _configuration(file: Path | None, changes: Mapping[str, Any]) -> SchedulerConfig:

@@ -1,5 +1,8 @@
 """`vecsched sweep`: thousands of configurations into one Parquet file and a frontier."""
 
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -7,15 +10,23 @@ import typer
 
 from sweeps.cli.command import AsJson, Command, Debug
 from sweeps.cli.frontier import draw, find, read_points, show_frontier
+from sweeps.cli.interrupt import orderly_interrupts
 from sweeps.cli.output import note, print_json, print_pairs
-from sweeps.cli.progress import sweep_progress
+from sweeps.cli.progress import Lines, sweep_progress
 from sweeps.cli.trace import note_quirks
-from sweeps.run import SweepOutcome, estimate, run_sweep
-from sweeps.spec import SweepSpec, load_spec
+from sweeps.errors import StoreError
+from sweeps.run import RunOptions, SweepOutcome, estimate, run_sweep
+from sweeps.spec import SweepSpec, json_schema, load_spec
 
 app = typer.Typer(add_completion=False)
 
 SOME_POINTS_FAILED = 1  # exit code
+
+
+def _print_schema(wanted: bool) -> None:
+    if wanted:
+        print_json(json_schema())
+        raise typer.Exit
 
 
 @app.command(cls=Command)
@@ -25,27 +36,54 @@ def sweep(
         str, typer.Argument(metavar="SPEC", help="A sweep file, or the name of a ready-made one.")
     ] = "default",
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="Where the results go; ends in .parquet.")
+        Path,
+        typer.Option(
+            "--output", "-o", help="Where the results go: a .parquet file, or a folder of them."
+        ),
     ] = Path("sweep.parquet"),
     workers: Annotated[
         int | None, typer.Option(help="Simulations at once; by default one a core.")
     ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with a sweep that was interrupted, or extended.")
+    ] = False,
+    per_request: Annotated[
+        bool, typer.Option("--per-request", help="Keep every point's table of requests, too.")
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check the sweep and estimate its time; run nothing.")
+    ] = False,
+    schema: Annotated[
+        bool,
+        typer.Option(
+            "--schema",
+            callback=_print_schema,
+            is_eager=True,
+            help="Print the JSON schema of sweep files, for editors.",
+        ),
     ] = False,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Simulate every point of a grid; write a row a point, and draw the frontier beside it."""
-    if output.suffix != ".parquet":
-        raise typer.BadParameter(f"{output} must end in .parquet", param_hint="--output")
+    """Simulate every point of a sweep; write a row a point, and draw the frontier beside it.
+
+    What is done is kept, whatever ends the sweep: add --resume to go on.
+    """
+    if output.suffix not in ("", ".parquet"):
+        raise typer.BadParameter(
+            f"{output} must end in .parquet, or be a folder", param_hint="--output"
+        )
     loaded = load_spec(spec)
-    if loaded.trace.path is not None:
-        note_quirks(loaded.trace_of(None), loaded.trace.label)
+    for section in loaded.trace:
+        if section.path is not None:
+            note_quirks(loaded.trace_of(section, None), section.label)
     if dry_run:
         _estimate(loaded, workers, as_json)
-    else:
-        _run(loaded, output, workers, as_json)
+        return
+    options = RunOptions(workers, resume, per_request)
+    with sweep_progress() as progress, _resumable(spec, output, options, progress):
+        outcome = run_sweep(loaded, output, options, progress=progress)
+    _show(loaded, outcome, as_json)
 
 
 def _estimate(spec: SweepSpec, workers: int | None, as_json: bool) -> None:
@@ -59,23 +97,36 @@ def _estimate(spec: SweepSpec, workers: int | None, as_json: bool) -> None:
         print_pairs(f"{spec.source} would run", expected)
 
 
-def _run(spec: SweepSpec, output: Path, workers: int | None, as_json: bool) -> None:
-    with sweep_progress() as progress:
-        outcome = run_sweep(spec, output, workers=workers, progress=progress)
-    several_loads = len(spec.axes.get("load", ())) > 1
-    found = find(read_points(output), by="load" if several_loads else None)
-    figure = draw(found, output.with_suffix(".png"))
+@contextmanager
+def _resumable(spec: str, output: Path, options: RunOptions, progress: Lines) -> Iterator[None]:
+    """Say how to resume, if the block is interrupted or the disk fails."""
+    command = ["vecsched", "sweep", spec, "-o", str(output), "--resume"]
+    command += ["--per-request"] if options.per_request else []
+    try:
+        with orderly_interrupts():
+            yield
+    except KeyboardInterrupt:
+        done = f"{progress.done:,} of {progress.points:,} points are done and kept"
+        note(f"{done}; go on with: {shlex.join(command)}")
+        raise
+    except StoreError as error:
+        if progress.points and error.__cause__ is not None:  # the system said no, midway
+            note(f"what is on disk is kept; go on with: {shlex.join(command)}")
+        raise
+
+
+def _show(spec: SweepSpec, outcome: SweepOutcome, as_json: bool) -> None:
+    """Print the frontier and how it went; leave with an exit code of its own if points failed."""
+    by = "load" if len(spec.loads) > 1 else None
+    found = find(read_points(outcome.output), by=by)
+    figure = draw(found, outcome.output.with_suffix(".png"))
     if as_json:
         print_json(outcome._asdict() | {"figure": figure})
     else:
         show_frontier(found, figure)
-    _report(outcome)
-
-
-def _report(outcome: SweepOutcome) -> None:
-    """Say how it went; leave with an exit code of its own if points failed."""
     points = f"{outcome.points:,} points of {outcome.requests:,} requests"
-    note(f"{outcome.output}: {points} in {outcome.seconds:,.2f} s")
+    before = f", {outcome.resumed:,} of them by earlier runs" if outcome.resumed else ""
+    note(f"{outcome.output}: {points} in {outcome.seconds:,.2f} s{before}")
     if outcome.failed:
         note(f"{outcome.failed:,} of {outcome.points:,} points failed, first {outcome.first_error}")
         raise typer.Exit(SOME_POINTS_FAILED)

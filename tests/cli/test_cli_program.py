@@ -45,7 +45,7 @@ def test_every_command_has_help(ok, command):
         (["sweep", "--worker", "2"], "--workers"),
         (["trace", "describe"], "Missing argument 'FILE'"),
         (["simulate", "--max-batch-size", "many"], "'--max-batch-size'"),
-        (["sweep", "-o", "out.csv"], "out.csv must end in .parquet"),
+        (["sweep", "-o", "out.csv"], "out.csv must end in .parquet, or be a folder"),
         (["simulate", "-o", "out.txt"], "out.txt must end in .parquet or .csv"),
     ],
 )

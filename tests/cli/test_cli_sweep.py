@@ -5,6 +5,7 @@ import json
 import pandas as pd
 import pytest
 
+from sweeps import files
 from sweeps.cli import progress
 from sweeps.frontier import pareto_front
 
@@ -78,15 +79,46 @@ def test_failed_points_are_counted_and_have_their_exit_code(vecsched, spec, tmp_
     assert (code, json.loads(out)["failed"]) == (1, 1)
 
 
-def test_an_interrupt_leaves_nothing_behind(vecsched, spec, tmp_path, monkeypatch):
-    def interrupt(*_):
+def test_an_interrupt_keeps_what_is_done_and_says_how_to_go_on(
+    vecsched, ok, spec, tmp_path, monkeypatch
+):
+    def interrupt(self, points, failed):
+        self.done += points
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(progress.Lines, "advance", interrupt)
-    code, out, err = vecsched("sweep", spec, "-o", tmp_path / "out.parquet")
+    output = tmp_path / "out.parquet"
+    with monkeypatch.context() as patch:
+        patch.setattr(progress.Lines, "advance", interrupt)
+        code, out, err = vecsched("sweep", spec, "-o", output, "--workers", 1, "--per-request")
     assert (code, out) == (130, "")
-    assert err.endswith("interrupted\n")
-    assert [path.name for path in tmp_path.iterdir()] == ["spec.yaml"]
+    command = f"vecsched sweep {spec} -o {output} --resume --per-request"
+    assert err.endswith(f"1 of 8 points are done and kept; go on with: {command}\ninterrupted\n")
+    assert not output.exists()
+    assert "holds 1 parts of a sweep; resume it" in vecsched("sweep", spec, "-o", output)[2]
+    _, err = ok(*command.split()[1:])
+    assert "8 points of 20 requests in " in err
+    assert ", 1 of them by earlier runs" in err
+    assert len(pd.read_parquet(output)) == 8
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        *("out.parquet", "out.png", "out.requests", "spec.yaml"),
+    ]
+
+
+def test_a_full_disk_says_how_to_go_on(vecsched, spec, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    output = tmp_path / "out.parquet"
+    monkeypatch.setattr(files.os, "replace", full)
+    code, out, err = vecsched("sweep", spec, "-o", output)
+    assert (code, out) == (2, "")
+    assert f"kept; go on with: vecsched sweep {spec} -o {output} --resume\n" in err
+    assert err.endswith("cannot be written: No space left on device\n")
+
+
+def test_schema(ok):
+    schema = json.loads(ok("sweep", "--schema")[0])
+    assert {"trace", "cost", "axes", "design", "constraints"} <= set(schema["properties"])
 
 
 @pytest.mark.parametrize(

@@ -2,23 +2,33 @@
 
 from naive.cost import iteration_ps
 from naive.disciplines import DISCIPLINES
+from naive.door import why_never_served
+from naive.fair import order_of
+from naive.log import record_of, rows_of
 from naive.requests import arrival_order, queue_order, to_ps
+
+
+class LivelockError(RuntimeError):
+    """Members preempt each other for ever, and no token comes out."""
 
 
 class Engine:
     """Who is where, what time it is, and what has happened so far."""
 
-    def __init__(self, requests, config, cost):
+    def __init__(self, requests, config, cost, refuse_at_door=True):
         self.config = config
+        self.refuse_at_door = refuse_at_door  # those for which the engine is too small
         self.cost = cost
         self.discipline = DISCIPLINES[config["discipline"]]()
         self.now_ps = 0
         self.requests = requests  # in row order
         self.coming = sorted(requests, key=arrival_order)
+        self.order = order_of(self.coming, config)
         self.waiting = []
         self.active = []  # in batch order; all of them hold a slot
         self.iterations = []
         self.itl_gaps_ps = []
+        self.past_states = set()  # since the last token came out
 
     def run(self):
         while self.coming or self.waiting or self.active:
@@ -27,39 +37,25 @@ class Engine:
             self.join()
             ended = self.end_early()
             self.release()
-            batch = self.discipline.form_batch(self, self.queue())
-            if batch.scheduled:
+            batch = self.form_batch()
+            if batch.scheduled or batch.preempted:
                 self.run_iteration(batch, ended)
-            elif self.waiting or self.active:
-                raise RuntimeError(f"at {self.now_ps} ps requests wait, but nothing can run")
+            elif self.waiting:
+                self.now_ps = min(self.instants_ahead())
 
     # The steps of a boundary.
 
     def join(self):
         while self.coming and self.coming[0].arrival_ps <= self.now_ps:
             request = self.coming.pop(0)
-            reason = self.why_never_served(request)
+            reason = why_never_served(
+                request, self.config, self.discipline, resources=self.refuse_at_door
+            )
             if reason is None:
+                self.order.on_join(request, self.waiting)
                 self.waiting.append(request)
             else:
                 request.end("failed", request.arrival_ps, reason)
-
-    def why_never_served(self, request):
-        config, discipline = self.config, self.discipline
-        if request.prompt == 0:
-            return "empty_prompt"
-        if request.output == 0:
-            return "empty_output"
-        if config["max_tokens"] is not None and request.output > config["max_tokens"]:
-            return "max_tokens"
-        capacity = config["kv_blocks"]
-        if capacity is not None and discipline.kv_need(request, config) > capacity:
-            return "kv_blocks"
-        demand = discipline.smallest_demand(request, config)
-        for bound in (config["max_num_batched_tokens"], config["max_prefill_tokens"]):
-            if bound is not None and demand > bound:
-                return "token_budget"
-        return None
 
     def end_early(self):
         ended = [
@@ -71,7 +67,8 @@ class Engine:
         ]
         for request in ended:
             request.end(request.ends_early_as, self.now_ps)
-        self.waiting = [request for request in self.waiting if not request.has_ended]
+            if request in self.waiting:
+                self.leave_queue(request)
         return ended
 
     def release(self):
@@ -79,25 +76,90 @@ class Engine:
             self.active.remove(request)
             request.kv_blocks = 0
 
-    def queue(self):
-        """The waiting in the order in which they are served."""
+    def promoted(self):
+        """The overdue, oldest first."""
         max_wait = to_ps(self.config["max_wait_s"])
-        promoted = [
-            request
-            for request in self.waiting
-            if max_wait is not None and self.now_ps - request.arrival_ps >= max_wait
-        ]
-        others = [request for request in self.waiting if request not in promoted]
-        return sorted(promoted, key=arrival_order) + sorted(others, key=queue_order)
+        if max_wait is None:
+            return []
+        overdue = [r for r in self.waiting if self.now_ps - r.arrival_ps >= max_wait]
+        return sorted(overdue, key=arrival_order)
 
-    def admit(self, request):
-        """For disciplines: move a request from the queue into the batch."""
-        self.waiting.remove(request)
-        self.active.append(request)
-        request.status = "active"
-        request.kv_blocks = self.discipline.kv_need(request, self.config)
+    def queue(self):
+        """The waiting in the order of their keys; fair queueing tells no more than its head."""
+        promoted = self.promoted()
+        others = [request for request in self.waiting if request not in promoted]
+        return promoted + sorted(others, key=queue_order)
+
+    def head(self):
+        """Who is served first; the queue must not be empty."""
+        promoted = self.promoted()
+        return promoted[0] if promoted else self.order.first(self.waiting)
+
+    def heads(self):
+        """Whom to admit, one after another; behind one that is admitted, the choice is made anew.
+
+        Only keys tell who comes behind one that is passed over.
+        """
+        if self.order.is_static:
+            yield from self.queue()
+        while self.waiting and not self.order.is_static:
+            yield self.head()
+
+    def form_batch(self):
+        """Form the batch; a head that stands in the way for good fails, and admission goes on."""
+        while True:
+            batch = self.discipline.form_batch(self)
+            if batch.scheduled or batch.preempted or not (self.waiting or self.active):
+                return batch
+            if self.active or batch.blocked is None:
+                raise RuntimeError(f"at {self.now_ps} ps requests wait, but nothing can run")
+            if self.instants_ahead():
+                return batch
+            head, reason = batch.blocked
+            self.leave_queue(head)
+            head.end("failed", self.now_ps, reason)
+
+    def instants_ahead(self):
+        """When something happens that no iteration brings: arrivals, early ends and promotions."""
+        max_wait = to_ps(self.config["max_wait_s"])
+        instants = [request.arrival_ps for request in self.coming]
+        instants += [request.ends_early_ps for request in self.waiting + self.active]
+        if max_wait is not None:
+            instants += [request.arrival_ps + max_wait for request in self.waiting]
+        return [at for at in instants if at is not None and at > self.now_ps]
+
+    # What disciplines may do.
+
+    def admit(self, request, kv_blocks):
+        """Move a request from the queue into the batch."""
         if request.admitted_ps is None:
             request.admitted_ps = self.now_ps
+            self.order.on_first_admission(request)
+        self.leave_queue(request)
+        self.active.append(request)
+        request.status = "active"
+        request.kv_blocks = kv_blocks
+
+    def leave_queue(self, request):
+        self.waiting.remove(request)
+        self.order.on_leave(request, self.waiting)
+
+    def preempt(self, request):
+        """Move a request from the batch back into the queue; its output is all that it keeps."""
+        self.active.remove(request)
+        self.waiting.append(request)
+        request.status = "waiting"
+        request.kv_blocks = 0
+        request.preemptions += 1
+        request.recomputed_tokens += request.computed
+        request.computed = 0
+
+    @property
+    def has_free_slot(self):
+        return len(self.active) < self.config["max_batch_size"]
+
+    def has_free_blocks(self, blocks):
+        return self.free_kv_blocks is None or blocks <= self.free_kv_blocks
 
     @property
     def held_kv_blocks(self):
@@ -112,45 +174,56 @@ class Engine:
     # The iteration.
 
     def run_iteration(self, batch, ended):
-        start_ps = self.now_ps
-        self.now_ps = start_ps + self.duration_ps(batch.scheduled)
+        record = record_of(self, batch, ended)
+        duration = self.duration_ps(batch.scheduled)
+        self.now_ps += duration
         if batch.blocked is not None:
             head, reason = batch.blocked
-            head.blocked_ps[reason] += self.now_ps - start_ps
-        record = {
-            "iteration": len(self.iterations),
-            "start_ps": start_ps,
-            "end_ps": self.now_ps,
-            "scheduled": [(request.row, tokens) for request, tokens in batch.scheduled],
-            "admitted": [request.row for request in batch.admitted],
-            "preempted": [request.row for request in batch.preempted],
-            "ended": [(request.row, request.status) for request in ended],
-            "blocked_reason": batch.blocked[1] if batch.blocked else "",
-            "blocked_row": batch.blocked[0].row if batch.blocked else None,
-            "free_kv_blocks": self.free_kv_blocks,
-            "waiting": len(self.waiting),
-            "slots_in_use": len(self.active),
-            "held_kv_blocks": self.held_kv_blocks,
-        }
+            head.blocked_ps[reason] += duration
+        generated = {request: request.generated for request, _ in batch.scheduled}
         completed = [
             request for request, tokens in batch.scheduled if self.advance(request, tokens)
         ]
-        record["finished"] = [request.row for request in completed]
+        record["got_token"] = rows_of(r for r, before in generated.items() if r.generated > before)
+        record["end_ps"] = self.now_ps
+        record["finished"] = rows_of(completed)
+        record["free_blocks_after_update"] = self.free_kv_blocks_after_release()
         self.iterations.append(record)
-        if not completed and not any(tokens for _, tokens in batch.scheduled):
+        did_something = completed or batch.preempted or any(t for _, t in batch.scheduled)
+        if not did_something:
             raise RuntimeError(f"iteration {record['iteration']} did nothing")
+        self.check_progress()
+
+    def check_progress(self):
+        """Whatever is decided follows from this state, unless something else is still to happen."""
+        state = (
+            self.now_ps if self.instants_ahead() else None,
+            tuple((r.row, r.computed, r.generated, r.status) for r in self.active),
+            frozenset((r.row, r.generated) for r in self.waiting),
+            self.order.state(),
+        )
+        if state in self.past_states:
+            raise LivelockError(f"at {self.now_ps} ps all is as before, and will be so again")
+        self.past_states.add(state)
+
+    def free_kv_blocks_after_release(self):
+        """Free blocks when those that have completed are gone, as the next boundary finds them."""
+        if self.free_kv_blocks is None:
+            return None
+        leaving = self.discipline.leaving(self.active)
+        return self.free_kv_blocks + sum(request.kv_blocks for request in leaving)
 
     def duration_ps(self, scheduled):
         at_work = [(request, tokens) for request, tokens in scheduled if tokens > 0]
         prefills = [(tokens, r.computed) for r, tokens in at_work if r.in_prefill]
-        contexts = [r.prompt + r.generated for r, _ in at_work if not r.in_prefill]
+        contexts = [r.known for r, _ in at_work if not r.in_prefill]
         return iteration_ps(self.cost, prefills, contexts)
 
     def advance(self, request, tokens):
         """Book a request's tokens at the end of the iteration; tells whether they complete it."""
         was_in_prefill = request.in_prefill
         request.computed += tokens
-        if tokens > 0 and not request.in_prefill:
+        if request.wanted == 0:
             self.give_token(request)
         completed = self.discipline.is_completed(request, was_in_prefill)
         if completed:
@@ -159,6 +232,8 @@ class Engine:
 
     def give_token(self, request):
         request.generated += 1
+        self.order.on_token(request)
+        self.past_states.clear()
         if request.first_token_ps is None:
             request.first_token_ps = self.now_ps
         else:

@@ -1,6 +1,7 @@
 """Short ways to write small inputs in tests."""
 
 from naive.requests import PS_PER_S
+from naive.simulation import DEFAULT_CONFIG
 
 UNIT_COST = {"decode": {"fixed_s": 1.0}, "mixed": {"fixed_s": 1.0}}
 
@@ -17,6 +18,7 @@ _SMALL = {
     "max_wait_s": None,
     "timeout_s": None,
     "lookahead": 0,
+    **DEFAULT_CONFIG,
 }
 
 

@@ -7,6 +7,7 @@ numbers (picoseconds, tokens, blocks) are summed exactly, with one division at t
 import math
 
 from naive.stats import divide, gini, jain, largest, mean, quantile, to_seconds, variance
+from naive.tenant_metrics import tenant_summary
 
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
 LATENCIES = ("queue_wait_s", "ttft_s", "tpot_s", "e2e_s", "normalized_latency_s", "slowdown")
@@ -28,6 +29,7 @@ def request_row(request, isolated_ps):
     """A request's result: integers in picoseconds (`_ps`), then floats in seconds (`_s`)."""
     row = {
         "row": request.row,
+        "tenant": request.tenant,
         "arrival_ps": request.arrival_ps,
         "prompt_tokens": request.prompt,
         "output_tokens": request.output,
@@ -61,7 +63,8 @@ def latencies(row):
         output, e2e_ps = row["output_tokens"], row["finished_ps"] - row["arrival_ps"]
         found["e2e_s"] = to_seconds(e2e_ps)
         found["normalized_latency_s"] = found["e2e_s"] / output
-        found["slowdown"] = divide(float(e2e_ps), float(row["isolated_ps"]))
+        if row["isolated_ps"] is not None:
+            found["slowdown"] = divide(float(e2e_ps), float(row["isolated_ps"]))
         if output > 1:
             decoding = to_seconds(row["finished_ps"] - row["first_token_ps"])
             found["tpot_s"] = decoding / (output - 1)
@@ -87,6 +90,7 @@ def summarise(rows, iterations, itl_gaps_ps, config, options):
     summary |= engine_use(iterations, end_ps - start_ps, config)
     summary |= starvation(by_arrival, options)
     summary |= fairness(by_arrival, summary)
+    summary |= tenant_summary(by_arrival, iterations, config)
     summary["requests"] = len(rows)
     summary |= {status: sum(row["status"] == status for row in rows) for status in STATUSES}
     for name in ("preemptions", "recomputed_tokens"):
@@ -186,7 +190,10 @@ def engine_use(iterations, makespan_ps, config):
 
 
 def starvation(by_arrival, options):
-    """Over the requests that can run; one that was never admitted waited until its end."""
+    """Over the requests that did not fail; one that was never admitted waited until its end.
+
+    One that cannot run alone counts with its wait only.
+    """
     can_run = [row for row in by_arrival if row["status"] != "failed"]
     waits_ps = []
     for row in can_run:
@@ -195,10 +202,12 @@ def starvation(by_arrival, options):
     waits = [to_seconds(wait) for wait in waits_ps]
     bound = options["starvation_s"]
     if bound is None:
-        bound = 10 * quantile([to_seconds(row["isolated_ps"]) for row in can_run], 0.5)
+        alone = [row["isolated_ps"] for row in can_run if row["isolated_ps"] is not None]
+        bound = 10 * quantile([to_seconds(picoseconds) for picoseconds in alone], 0.5)
     ratios = [
         divide(float(wait), float(row["isolated_ps"]))
         for wait, row in zip(waits_ps, can_run, strict=True)
+        if row["isolated_ps"] is not None
     ]
     return {
         "starved_requests": sum(wait > bound for wait in waits),

@@ -5,14 +5,25 @@ import math
 MASK = 2**64 - 1
 
 
+def output_tokens(record):
+    """What the scheduler believes them to be, where that is told."""
+    predicted = record.get("predicted_output_tokens")
+    return record["output_tokens"] if predicted is None else predicted
+
+
 def total_tokens(record):
-    return record["prompt_tokens"] + record["output_tokens"]
+    return record["prompt_tokens"] + output_tokens(record)
 
 
 def deadline(row, record, parameter):
     """A request without a deadline comes last."""
     instant = record.get("deadline_s")
     return math.inf if instant is None or math.isnan(instant) else instant
+
+
+def priority(row, record, parameter):
+    """Equal priorities go by the engine's time stamp, if there is one; else by arrival as ever."""
+    return record["priority"], record.get("engine_time_s") or 0.0
 
 
 def splitmix64(row, record, seed):
@@ -26,20 +37,30 @@ def splitmix64(row, record, seed):
 POLICIES = {
     "fcfs": lambda row, record, parameter: 0,
     "shortest_prompt": lambda row, record, parameter: record["prompt_tokens"],
-    "shortest_output": lambda row, record, parameter: record["output_tokens"],
+    "shortest_output": lambda row, record, parameter: output_tokens(record),
     "shortest_total": lambda row, record, parameter: total_tokens(record),
     "longest_total": lambda row, record, parameter: -total_tokens(record),
-    "priority": lambda row, record, parameter: record["priority"],
+    "priority": priority,
     "deadline": deadline,
     "edf": deadline,
     "aging": lambda row, record, rate: total_tokens(record) + rate * record["arrival_s"],
     "random": splitmix64,
 }
-DEFAULT_PARAMETER = {"aging": 100.0, "random": 0.0}
+DEFAULT_PARAMETER = {"aging": 100.0, "random": 0.0, "drr": 2000.0}
+
+
+def policy_name(policy):
+    """The name in "name" or "name(parameter)"."""
+    return policy.partition("(")[0].strip()
+
+
+def policy_parameter(policy):
+    """The parameter in "name(parameter)", or the default of "name"."""
+    parameter = policy.partition("(")[2].strip(" )")
+    return float(parameter) if parameter else DEFAULT_PARAMETER.get(policy_name(policy), 0.0)
 
 
 def policy_key(policy, row, record):
-    """Key of a request under "name" or "name(parameter)"."""
-    name, _, parameter = policy.replace(" ", "").rstrip(")").partition("(")
-    value = float(parameter) if parameter else DEFAULT_PARAMETER.get(name, 0.0)
-    return POLICIES[name](row, record, value)
+    """Key of a request under "name" or "name(parameter)"; 0 for all where keys decide nothing."""
+    key = POLICIES.get(policy_name(policy), POLICIES["fcfs"])
+    return key(row, record, policy_parameter(policy))

@@ -25,11 +25,14 @@ class Request:
     given_kv_blocks: int | None
     ends_early_ps: int | None  # cancellation or timeout, whichever is first
     ends_early_as: str
-    policy_key: float
+    policy_key: float | tuple
+    priority: int | None
+    time_stamp: tuple  # orders victims of equal priority
+    tenant: str | None
+    predicted_output: int
 
     status: str = "waiting"
     reason: str = ""
-    prefill_target: int = 0  # tokens whose KV must be there before the next one comes out
     computed: int = 0  # tokens whose KV is there
     generated: int = 0  # output tokens made
     kv_blocks: int = 0  # blocks held now
@@ -42,16 +45,20 @@ class Request:
     preemptions: int = 0
     recomputed_tokens: int = 0
 
-    def __post_init__(self):
-        self.prefill_target = self.prompt
+    @property
+    def known(self):
+        """Tokens that there are: the prompt and the output so far."""
+        return self.prompt + self.generated
+
+    @property
+    def wanted(self):
+        """Tokens to compute before the next one comes out."""
+        return self.known - self.computed
 
     @property
     def in_prefill(self):
-        return self.computed < self.prefill_target
-
-    @property
-    def prefill_left(self):
-        return self.prefill_target - self.computed
+        """All but a decode: one token to compute, which is not the first of the output."""
+        return self.generated == 0 or self.wanted != 1
 
     @property
     def output_left(self):
@@ -72,16 +79,32 @@ def read_request(row, record, config, policy_key):
     timeout = to_ps(config["timeout_s"])
     timed_out = None if timeout is None else arrival + timeout
     cancelled_first = cancelled is not None and (timed_out is None or cancelled <= timed_out)
+    engine_time = record.get("engine_time_s")
     return Request(
         row=row,
         arrival_ps=arrival,
         prompt=record["prompt_tokens"],
-        output=record["output_tokens"],
+        output=cut_output(record, config["max_model_len"]),
         given_kv_blocks=record.get("kv_blocks"),
         ends_early_ps=cancelled if cancelled_first else timed_out,
         ends_early_as="cancelled" if cancelled_first else "timed_out",
         policy_key=policy_key,
+        priority=record.get("priority"),
+        time_stamp=(arrival, row) if engine_time is None else (engine_time,),
+        tenant=record.get("tenant"),
+        predicted_output=record["predicted_output_tokens"],
     )
+
+
+def cut_output(record, max_model_len):
+    """Output tokens that the model's length leaves room for; as given if there is no room at all.
+
+    Such a request fails anyway.
+    """
+    prompt, output = record["prompt_tokens"], record["output_tokens"]
+    if max_model_len is None or prompt >= max_model_len:
+        return output
+    return min(output, max_model_len - prompt)
 
 
 def arrival_order(request):

@@ -9,7 +9,7 @@ from vecsched._jit import entry_point, kernel
 from vecsched.config import SchedulerConfig
 from vecsched.kernels.arrivals import join_arrivals
 from vecsched.kernels.batch import Stretch, pass_time
-from vecsched.kernels.bitset import NONE, least, least_from
+from vecsched.kernels.bitset import NONE
 from vecsched.kernels.chunked import schedule_running
 from vecsched.kernels.engine import (
     CONTEXT_TOKENS,
@@ -30,16 +30,18 @@ from vecsched.kernels.engine import (
     TOKEN_BUDGET,
     TOKENS_LEFT,
 )
-from vecsched.kernels.paged import (
-    advance_pending,
-    blocks_of,
-    clear_plan,
-    enter_running,
-    is_steady,
-    planned_ps,
+from vecsched.kernels.paged import blocks_of, clear_plan, enter_running, is_steady
+from vecsched.kernels.paged_run import advance_pending, planned_ps
+from vecsched.kernels.queue import (
+    first_waiting,
+    may_pass_over,
+    next_waiting,
+    open_gates,
+    promote_overdue,
+    row_at,
+    shut_gates,
 )
-from vecsched.kernels.queue import may_pass_over, open_gates, promote_overdue, row_at, shut_gates
-from vecsched.kernels.record import PARKED, note_change, note_lone_gap
+from vecsched.kernels.record import NO_TOKEN, PARKED, note_change, note_lone_gap
 from vecsched.kernels.step import GOES_ON, complete_due, end_expired, run_batch
 
 IDLE_ITERATION = False
@@ -88,7 +90,7 @@ def admit_whole(engine):
     clear_plan(engine)
     state[TOKENS_LEFT], state[PREFILL_LEFT] = engine.limits.tokens, engine.limits.prefill_tokens
     open_gates(engine)
-    position = least(queue.waiting)
+    position = first_waiting(engine)
     while position != NONE:
         row = row_at(queue, position)
         reason = closed_gate(engine, row)
@@ -99,7 +101,7 @@ def admit_whole(engine):
             enter_running(engine, row, known)
         elif not may_pass_over(engine, position, reason):
             return
-        position = least_from(queue.waiting, position + 1)
+        position = next_waiting(engine, position)
 
 
 @kernel
@@ -123,7 +125,7 @@ def run_prefills(engine):
         state[STALLED_SINCE] = state[NOW]
     log_decodes(engine, PARKED)
     duration = planned_ps(engine, 0, 0)
-    pass_time(engine, Stretch(1, duration, 0, state[PREFILL_TOKENS], 0), 0)
+    pass_time(engine, Stretch(1, duration, 0, state[PREFILL_TOKENS], 0), NO_TOKEN)
     advance_pending(engine)
 
 

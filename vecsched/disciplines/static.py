@@ -7,7 +7,11 @@ is the request-level scheduling that Orca (Yu et al., OSDI'22, section 2) descri
 
 from vecsched._jit import entry_point, kernel
 from vecsched.config import SchedulerConfig
-from vecsched.kernels.arrivals import join_arrivals, next_expired_member, skip_to_next_arrival
+from vecsched.kernels.arrivals import (
+    join_arrivals,
+    next_expired_member,
+    skip_to_next_arrival,
+)
 from vecsched.kernels.batch import (
     Stretch,
     complete,
@@ -19,7 +23,7 @@ from vecsched.kernels.batch import (
     start_decoding,
     stop_decoding,
 )
-from vecsched.kernels.bitset import NONE, least, least_from
+from vecsched.kernels.bitset import NONE
 from vecsched.kernels.duration import PrefillWork, decode_ps, mixed_ps
 from vecsched.kernels.engine import (
     CONTEXT_TOKENS,
@@ -38,8 +42,24 @@ from vecsched.kernels.engine import (
     TOKEN_BUDGET,
     stop_reason,
 )
-from vecsched.kernels.queue import may_pass_over, open_gates, promote_overdue, row_at, shut_gates
-from vecsched.kernels.record import LEFT, PARKED, note_change, note_lone_gap
+from vecsched.kernels.fair import charge_token
+from vecsched.kernels.queue import (
+    first_waiting,
+    may_pass_over,
+    next_waiting,
+    open_gates,
+    promote_overdue,
+    row_at,
+    shut_gates,
+)
+from vecsched.kernels.record import (
+    GAP_PS,
+    LEFT,
+    NO_TOKEN,
+    PARKED,
+    note_change,
+    note_lone_gap,
+)
 from vecsched.requests import ACTIVE
 
 IDLE_ITERATION = False
@@ -117,7 +137,7 @@ def form_batch(engine):
     """Take members from the head of the queue while the gates open."""
     state, queue = engine.state, engine.queue
     open_gates(engine)
-    position = least(queue.waiting)
+    position = first_waiting(engine)
     while position != NONE:
         row = row_at(queue, position)
         reason = closed_gate(engine, row)
@@ -129,7 +149,7 @@ def form_batch(engine):
             enter_batch(engine, row)
         elif not may_pass_over(engine, position, reason):
             return
-        position = least_from(queue.waiting, position + 1)
+        position = next_waiting(engine, position)
 
 
 @kernel
@@ -178,6 +198,7 @@ def end_prefills(engine):
             state[PREFILLS] += 1
             continue
         engine.outcome.first_token_ps[row] = state[NOW]
+        charge_token(engine.fair, row)
         if engine.requests.output[row] > 1:
             state[READY] += 1
             note_change(engine.record, row, PARKED)
@@ -211,6 +232,7 @@ def run_first_decode(engine):
             note_change(engine.record, roster[place], 1)
     duration, _ = decode_ps(engine.cost, state[DECODES], state[CONTEXT_TOKENS])
     run_stretch(engine, Stretch(1, duration, 0, state[DECODES], 0))
+    engine.record.lines[engine.record.count[0] - 1, GAP_PS] = NO_TOKEN  # They are noted one by one.
     for place in range(state[MEMBERS]):
         row = roster[place]
         if engine.outcome.status[row] == ACTIVE:

@@ -7,7 +7,11 @@ An iteration with a prefill is taken alone; between those, stretches of pure dec
 
 from vecsched._jit import entry_point, kernel
 from vecsched.config import SchedulerConfig
-from vecsched.kernels.arrivals import join_arrivals, next_expired_member, skip_to_next_arrival
+from vecsched.kernels.arrivals import (
+    join_arrivals,
+    next_expired_member,
+    skip_to_next_arrival,
+)
 from vecsched.kernels.batch import (
     Stretch,
     complete,
@@ -19,7 +23,7 @@ from vecsched.kernels.batch import (
     start_decoding,
     stop_decoding,
 )
-from vecsched.kernels.bitset import NONE, least, least_from
+from vecsched.kernels.bitset import NONE
 from vecsched.kernels.calendar import enter, leave
 from vecsched.kernels.duration import PrefillWork, mixed_ps
 from vecsched.kernels.engine import (
@@ -42,7 +46,15 @@ from vecsched.kernels.engine import (
     TOKEN_BUDGET,
     stop_reason,
 )
-from vecsched.kernels.queue import may_pass_over, open_gates, promote_overdue, row_at
+from vecsched.kernels.fair import charge_token
+from vecsched.kernels.queue import (
+    first_waiting,
+    may_pass_over,
+    next_waiting,
+    open_gates,
+    promote_overdue,
+    row_at,
+)
 from vecsched.kernels.record import LEFT, note_change
 
 # A request with one output token waits out an iteration of 0 tokens.
@@ -103,9 +115,9 @@ def end_expired(engine):
 @kernel
 def admit(engine):
     """Admit from the head of the queue while the gates open."""
-    state, queue = engine.state, engine.queue
+    queue = engine.queue
     open_gates(engine)
-    position = least(queue.waiting)
+    position = first_waiting(engine)
     while position != NONE:
         row = row_at(queue, position)
         reason = closed_gate(engine, row)
@@ -114,7 +126,7 @@ def admit(engine):
             plan_chunk(engine, row)
         elif not may_pass_over(engine, position, reason):
             return
-        position = least_from(queue.waiting, position + 1)
+        position = next_waiting(engine, position)
 
 
 @kernel
@@ -194,6 +206,7 @@ def drop_chunk(engine, row):
 def end_prefill(engine, row):
     """The first token has come; note when the last one will."""
     engine.outcome.first_token_ps[row] = engine.state[NOW]
+    charge_token(engine.fair, row)
     if engine.requests.output[row] > 1:
         start_decoding(engine, row, 1)
         note_change(engine.record, row, 1)

@@ -7,13 +7,14 @@ from vecsched.kernels.engine import (
     ARRIVED,
     EXPIRED,
     HEAD,
+    ITERATION,
     KV_BLOCKS,
     NOW,
     QUEUED,
     REASON,
-    WATCH,
 )
-from vecsched.kernels.queue import dequeue, enqueue, next_overdue_ps
+from vecsched.kernels.fair import arrive
+from vecsched.kernels.queue import dequeue, enqueue, next_overdue_ps, stays_behind
 from vecsched.kernels.stretch import iterations_to_reach, stretch_ps
 from vecsched.requests import ACTIVE, FAILED, FIRST_TERMINAL
 
@@ -43,7 +44,8 @@ def check_at_door(prompt, output, kv_need, limits, door):
     """Fill `door` with the reason why each request could never be served, or WELCOME.
 
     Args:
-        prompt, output: int64 (n,), tokens; the output as cut to the model's length.
+        prompt: int64 (n,), tokens.
+        output: int64 (n,), tokens, as cut to the model's length.
         kv_need: int64 (n,), blocks that the request holds at its largest.
         limits: the scheduler's knobs.
         door: int8 (n,), filled.
@@ -78,6 +80,7 @@ def join_next_arrival(engine):
         engine.outcome.status[row] = FAILED
         engine.outcome.finished_ps[row] = engine.requests.arrival_ps[row]
     else:
+        arrive(engine.fair, row, engine.state[ITERATION])
         enqueue(engine, row)
 
 
@@ -160,9 +163,9 @@ def refuse_head(engine):
 def plan_stretch(engine, first_ps, step_ps, most):
     """How many iterations, at most `most`, run before anything but time changes.
 
-    A stretch ends at the first boundary at or after a request's end or promotion, or an arrival that
-    could be served or would be the new blocked head. Other arrivals join on the way: they can only
-    queue.
+    A stretch ends at the first boundary at or after a request's end or promotion, or an arrival
+    that could be served or would be the new blocked head. Other arrivals join on the way: they can
+    only queue.
     """
     state = engine.state
     start = state[NOW]
@@ -174,7 +177,7 @@ def plan_stretch(engine, first_ps, step_ps, most):
     while next_arrival_ps(engine) < stop:
         row = state[ARRIVED]
         arrival = engine.requests.arrival_ps[row]
-        joins_behind = engine.queue.position[row] > state[WATCH]
+        joins_behind = stays_behind(engine, row)
         interruption = arrival
         if engine.requests.door[row] != 0 or joins_behind:
             join_next_arrival(engine)

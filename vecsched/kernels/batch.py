@@ -18,7 +18,8 @@ from vecsched.kernels.engine import (
     QUEUED,
     REASON,
 )
-from vecsched.kernels.queue import dequeue
+from vecsched.kernels.fair import change_decodes, charge_admission
+from vecsched.kernels.queue import dequeue, iterations_to_other_head
 from vecsched.kernels.record import (
     BLOCK_REASON,
     BLOCKED_ROW,
@@ -58,6 +59,7 @@ def enter_batch(engine, row):
     dequeue(engine, row)
     engine.outcome.status[row] = ACTIVE
     engine.outcome.admitted_ps[row] = state[NOW]
+    charge_admission(engine.fair, row, engine.requests.prompt[row])
     state[MEMBERS] += 1
     state[FREE_KV] -= engine.requests.kv_blocks[row]
     engine.members.prompt_left[row] = engine.requests.prompt[row]
@@ -77,6 +79,7 @@ def start_decoding(engine, row, made):
     members.finishes_in[row] = state[ITERATION] + engine.requests.output[row] - made
     members.steady_from[row] = engine.record.count[0]
     enter(engine.calendar, members.finishes_in[row], row)
+    change_decodes(engine.fair, row, 1, state[ITERATION])
     state[DECODES] += 1
     state[CONTEXT_TOKENS] += engine.requests.prompt[row] + made
 
@@ -92,6 +95,7 @@ def stop_decoding(engine, row):
     engine.members.last_token_ps[row] = state[NOW]
     if members.steady_from[row] < engine.record.count[0]:
         note_period(engine.record, row, members.steady_from[row])
+    change_decodes(engine.fair, row, -1, state[ITERATION])
     state[DECODES] -= 1
     state[CONTEXT_TOKENS] -= engine.requests.prompt[row] + made
     return made
@@ -103,6 +107,7 @@ def run_decodes(engine):
     state = engine.state
     first_ps, step_ps = decode_ps(engine.cost, state[DECODES], state[CONTEXT_TOKENS])
     most = 1 + iterations_to_next(engine.calendar, state[ITERATION] + 1)
+    most = min(most, iterations_to_other_head(engine))
     iterations = plan_stretch(engine, first_ps, step_ps, most)
     run_stretch(engine, Stretch(iterations, first_ps, step_ps, state[DECODES], state[DECODES]))
 

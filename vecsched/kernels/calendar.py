@@ -10,7 +10,15 @@ from typing import NamedTuple
 import numpy as np
 
 from vecsched._jit import kernel
-from vecsched.kernels.bitset import NONE, BitSet, empty_bitset, insert, least, least_from, remove
+from vecsched.kernels.bitset import (
+    NONE,
+    BitSet,
+    empty_bitset,
+    insert,
+    least,
+    least_from,
+    remove,
+)
 
 
 class Calendar(NamedTuple):

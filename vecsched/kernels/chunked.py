@@ -1,7 +1,7 @@
 """Forming a batch with chunked prefill: what `vllm` and `sarathi` share."""
 
 from vecsched._jit import kernel
-from vecsched.kernels.bitset import NONE, least, least_from
+from vecsched.kernels.bitset import NONE
 from vecsched.kernels.engine import (
     DECODES,
     FREE_KV,
@@ -28,7 +28,13 @@ from vecsched.kernels.paged import (
     preempt,
     wants_one_token,
 )
-from vecsched.kernels.queue import may_pass_over, open_gates, row_at
+from vecsched.kernels.queue import (
+    first_waiting,
+    may_pass_over,
+    next_waiting,
+    open_gates,
+    row_at,
+)
 from vecsched.kernels.running import choose_victim
 
 
@@ -174,7 +180,7 @@ def admit(engine, threshold):
     """Admit from the head of the queue while slots, blocks and tokens last."""
     queue = engine.queue
     open_gates(engine)
-    position = least(queue.waiting)
+    position = first_waiting(engine)
     while position != NONE:
         row = row_at(queue, position)
         reason, tokens = closed_gate(engine, row, threshold)
@@ -184,7 +190,7 @@ def admit(engine, threshold):
             enter_running(engine, row, tokens)
         elif not may_pass_over(engine, position, reason) or out_of_tokens(engine):
             return
-        position = least_from(queue.waiting, position + 1)
+        position = next_waiting(engine, position)
 
 
 @kernel

@@ -12,6 +12,7 @@ from vecsched.clock import HORIZON_PS
 from vecsched.cost import CostTables
 from vecsched.kernels.bitset import BitSet
 from vecsched.kernels.calendar import Calendar
+from vecsched.kernels.fair import Fair
 from vecsched.kernels.record import Record, is_full
 
 # What a run returns.
@@ -52,10 +53,11 @@ UNLIMITED = 2**62
     STALLED_SINCE,  # when the decodes that wait for a prefill-only iteration made a token, or NONE
     TOKENS_LEFT,  # what is left of the token budget while a batch is formed
     PREFILL_LEFT,  # what is left of the bound on prompt tokens
+    QUIET,  # iterations since an output token was made
     PASSED_OVER,  # blocked requests that admission has passed over at this boundary
     WATCH,  # an arrival behind this queue position cannot change anything yet
     STATE_SIZE,
-) = range(28)
+) = range(29)
 
 EVERY_POSITION = 2**62
 
@@ -83,7 +85,8 @@ class Limits(NamedTuple):
     `smallest_demand` is the least that a long enough prompt must be given in one iteration;
     `recomputes_at_once`: and so must what a preempted request has to compute anew;
     `idle_iteration`: a request with one output token waits out an iteration of 0 tokens;
-    `refuses`: requests that can never be served fail instead of blocking the queue.
+    `refuses`: requests that can never be served fail instead of blocking the queue;
+    `patience`: iterations without an output token after which a run is given up.
     """
 
     slots: int
@@ -99,6 +102,7 @@ class Limits(NamedTuple):
     recomputes_at_once: bool
     idle_iteration: bool
     refuses: bool
+    patience: int
 
 
 class Queue(NamedTuple):
@@ -207,6 +211,7 @@ class Engine(NamedTuple):
     calendar: Calendar
     paging_rules: PagingRules
     paging: Paging
+    fair: Fair
     record: Record
     outcome: Outcome
 

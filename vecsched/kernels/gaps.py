@@ -9,7 +9,13 @@ from typing import NamedTuple
 import numpy as np
 
 from vecsched._jit import entry_point, kernel
-from vecsched.kernels.record import FIRST_PS, GAP_PS, ITERATIONS, STEADY_DECODES, STEP_PS
+from vecsched.kernels.record import (
+    FIRST_PS,
+    GAP_PS,
+    ITERATIONS,
+    STEADY_DECODES,
+    STEP_PS,
+)
 
 GAP_BUCKETS = 4096
 
@@ -37,7 +43,8 @@ def select_gaps(lines, lone_gaps, chosen, bounds_ps, scratch):
     """Replace each rank in `chosen` by the gap that would stand there if all were sorted.
 
     Args:
-        lines, lone_gaps: of a record.
+        lines: of a record.
+        lone_gaps: of a record.
         chosen: int64 (k,), ranks from 0, ascending; picoseconds afterwards.
         bounds_ps: (shortest, longest) gap there is.
         scratch: work arrays.
@@ -170,7 +177,8 @@ def longest_gaps(lines, periods, stack, longest_ps):
     """Raise `longest_ps` to the longest gap that each request saw while it decoded steadily.
 
     Args:
-        lines, periods: of a record; periods stand in order of their last line.
+        lines: of a record.
+        periods: of a record, in order of their last line.
         stack: int64 (lines, 2), overwritten: lines with ever smaller gaps.
         longest_ps: int64 (n,), by row.
     """

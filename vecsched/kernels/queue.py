@@ -2,11 +2,12 @@
 
 from vecsched._jit import kernel
 from vecsched.clock import NEVER_PS
-from vecsched.kernels.bitset import NONE, insert, least, remove
+from vecsched.kernels.bitset import NONE, insert, least, least_from, remove
 from vecsched.kernels.engine import (
     ARRIVED,
     EVERY_POSITION,
     HEAD,
+    ITERATION,
     NOT_BLOCKED,
     NOW,
     OVERDUE,
@@ -15,6 +16,14 @@ from vecsched.kernels.engine import (
     REASON,
     SLOT,
     WATCH,
+)
+from vecsched.kernels.fair import (
+    NEVER_CHANGES,
+    STATIC,
+    count_waiting,
+    first_of,
+    iterations_to_other_tenant,
+    next_tenant,
 )
 from vecsched.requests import WAITING
 
@@ -29,6 +38,7 @@ def row_at(queue, position):
 def enqueue(engine, row):
     """Put a request into the waiting queue."""
     engine.state[QUEUED] += 1
+    count_waiting(engine.fair, row, 1)
     insert(engine.queue.waiting, engine.queue.position[row])
 
 
@@ -36,6 +46,7 @@ def enqueue(engine, row):
 def dequeue(engine, row):
     """Take a request out of the waiting queue."""
     engine.state[QUEUED] -= 1
+    count_waiting(engine.fair, row, -1)
     remove(engine.queue.waiting, engine.queue.position[row])
 
 
@@ -55,9 +66,48 @@ def promote_overdue(engine):
         row = engine.state[OVERDUE]
         engine.state[OVERDUE] += 1
         if engine.outcome.status[row] == WAITING and engine.requests.door[row] == 0:
-            dequeue(engine, row)
+            remove(engine.queue.waiting, engine.queue.position[row])
             engine.queue.position[row] = row
-            enqueue(engine, row)
+            insert(engine.queue.waiting, row)
+
+
+@kernel
+def first_waiting(engine):
+    """Queue position of the head, or NONE."""
+    queue, fair = engine.queue, engine.fair
+    position = least(queue.waiting)
+    # Overdue requests go ahead of all fairness.
+    if fair.kind == STATIC or position < queue.base:
+        return position
+    if engine.state[QUEUED] == 0:
+        return NONE
+    return first_of(fair, queue, next_tenant(fair, queue, engine.state[ITERATION]))
+
+
+@kernel
+def next_waiting(engine, position):
+    """The position to look at after the one that was admitted, or passed over, at `position`."""
+    if engine.fair.kind == STATIC:
+        return least_from(engine.queue.waiting, position + 1)
+    return first_waiting(engine)
+
+
+@kernel
+def stays_behind(engine, row):
+    """Tell whether the arrival of `row` cannot change who is at the head or who is admitted."""
+    state, fair = engine.state, engine.fair
+    if fair.kind == STATIC:
+        return engine.queue.position[row] > state[WATCH]
+    return state[WATCH] != EVERY_POSITION and fair.waiting[fair.tenant[row]] > 0
+
+
+@kernel
+def iterations_to_other_head(engine):
+    """Iterations of the present decodes after which the head of the queue would be another."""
+    head, fair = engine.state[HEAD], engine.fair
+    if fair.kind == STATIC or head == NONE or engine.queue.position[head] < engine.queue.base:
+        return NEVER_CHANGES
+    return iterations_to_other_tenant(fair, fair.tenant[head])
 
 
 @kernel
@@ -88,7 +138,7 @@ def may_pass_over(engine, position, reason):
 def shut_gates(engine, reason):
     """Admit nobody at this boundary: the head, if there is one, is blocked for `reason`."""
     open_gates(engine)
-    head = least(engine.queue.waiting)
+    head = first_waiting(engine)
     if head != NONE:
         may_pass_over(engine, head, SLOT)
         engine.state[REASON] = reason

@@ -13,6 +13,8 @@ from vecsched._jit import kernel
 # Codes beside a number of tokens in the log of changes.
 LEFT, PREEMPTED, PARKED = -1, -2, -3
 
+NO_TOKEN = -1
+
 
 # Columns of `Record.lines`, one line a stretch.
 (
@@ -21,7 +23,7 @@ LEFT, PREEMPTED, PARKED = -1, -2, -3
     STEP_PS,  # how much longer each next one is
     ITERATIONS,  # how many there are
     STEADY_DECODES,  # requests that take a token in each of them, and took one just before
-    GAP_PS,  # longest wait for a token that ends in it, of those that decode all the time
+    GAP_PS,  # longest wait for a token of those that decode all the time; NO_TOKEN: they get none
     SLOTS_USED,  # members of the batch
     TOKENS,  # tokens scheduled in each iteration
     KV_HELD,  # KV blocks held once the batch is formed
@@ -40,8 +42,9 @@ class Record(NamedTuple):
         lines: int64 (capacity, LINE_SIZE).
         logging: whether changes are kept.
         changes: int64 (capacity, 3): from line on, row is scheduled tokens (or one of the codes).
-        lone_gaps: int64 (capacity, 3): row, ps, tokens: gaps between tokens of a request that are
-            not the duration of one iteration, and how many tokens came after such a gap.
+        lone_gaps: int64 (capacity, 4): row (or -1), ps, tokens, line: gaps between tokens of a
+            request that are not the duration of one iteration, how many tokens came after such a
+            gap, and in which line.
         periods: int64 (capacity, 3): row, first line, last line: when a request took a token in
             every iteration; in order of the last line.
         slack: changes, lone gaps and periods that one boundary may add.
@@ -75,7 +78,7 @@ def empty_record(capacity: int, slots: int, logging: bool) -> Record:
         lines=np.empty((capacity, LINE_SIZE), np.int64),
         logging=logging,
         changes=np.empty((capacity + slack if logging else 1, 3), np.int64),
-        lone_gaps=np.empty((capacity + slack, 3), np.int64),
+        lone_gaps=np.empty((capacity + slack, 4), np.int64),
         periods=np.empty((capacity + slack, 3), np.int64),
         slack=slack,
     )
@@ -86,13 +89,19 @@ def written_lines(record: Record) -> np.ndarray:
     return record.lines[: record.count[0]]
 
 
+def line_durations_ps(lines: np.ndarray) -> np.ndarray:
+    """Duration of each line's whole stretch: int64 (l,)."""
+    k = lines[:, ITERATIONS]
+    return k * lines[:, FIRST_PS] + lines[:, STEP_PS] * (k * (k - 1) // 2)
+
+
 def written_changes(record: Record) -> np.ndarray:
     """The changes logged so far, (c, 3): a view."""
     return record.changes[: record.count[1]]
 
 
 def written_gaps(record: Record) -> np.ndarray:
-    """The lone gaps noted so far, (g, 3): a view."""
+    """The lone gaps noted so far, (g, 4): a view."""
     return record.lone_gaps[: record.count[2]]
 
 
@@ -114,7 +123,7 @@ def note_change(record, row, tokens):
 def note_lone_gap(record, row, gap_ps, tokens):
     """Note that `tokens` tokens, of `row` if it is one, came `gap_ps` after the one before."""
     gap = record.lone_gaps[record.count[2]]
-    gap[0], gap[1], gap[2] = row, gap_ps, tokens
+    gap[0], gap[1], gap[2], gap[3] = row, gap_ps, tokens, record.count[0] - 1
     record.count[2] += 1
 
 

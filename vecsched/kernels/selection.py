@@ -118,11 +118,12 @@ def median_of_three(a, b, c):
 
 @kernel
 def sort_range(keys, start, end):
-    """Sort keys[start:end]: heap sort where it is long, so that no input is slow, else insertion."""
+    """Sort keys[start:end]: insertion, or heap sort where it is long, so that no input is slow."""
     if end - start > 64:
         heap_sort(keys, start, end)
         return
-    for place in range(start + 1, end):
+    for unsorted in range(start + 1, end):
+        place = unsorted
         key = keys[place]
         while place > start and keys[place - 1] > key:
             keys[place] = keys[place - 1]

@@ -18,9 +18,11 @@ from vecsched.kernels.engine import (
     NO_PROGRESS,
     PREFILLS,
     QUEUED,
+    QUIET,
     stop_reason,
 )
-from vecsched.kernels.paged import depart, run_planned, run_steady
+from vecsched.kernels.paged import depart
+from vecsched.kernels.paged_run import run_planned, run_steady
 
 GOES_ON = -1
 
@@ -55,6 +57,9 @@ def complete_due(engine):
     while row != NONE:
         depart(engine, row)
         row = next_completed(engine)
+    if engine.state[QUIET] > engine.limits.patience:
+        # Requests of equal urgency may preempt each other for ever.
+        return NO_PROGRESS
     status = stop_reason(engine)
     return GOES_ON if status == FINISHED else status
 

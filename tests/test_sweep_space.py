@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from sweeps.errors import SpecError
-from sweeps.grid import build_grid, check_on_trace, key_context, point_key, trace_fingerprint
+from sweeps.keys import key_context, point_key, trace_fingerprint
+from sweeps.space import Space, check_on_trace
 from sweeps.spec import SweepSpec
 from vecsched import CostModel, MetricOptions, SchedulerConfig, Trace
 from vecsched.errors import ConfigError
@@ -17,22 +18,26 @@ def spec_of(**parts) -> SweepSpec:
     return SweepSpec.from_mapping(small | parts, "s.yaml")
 
 
+def build(spec: SweepSpec) -> Space:
+    return Space(spec, ("unit",))
+
+
 def complaint(**parts) -> str:
     with pytest.raises(SpecError) as caught:
-        build_grid(spec_of(**parts))
+        build(spec_of(**parts))
     return str(caught.value)
 
 
 def test_order_of_points():
-    grid = build_grid(
+    space = build(
         spec_of(
             base={"kv_blocks": 50, "block_size": 8},
             axes={"max_batch_size": [1, 2], "load": [1, 2], "policy": ["fcfs"], "seed": [7, 5]},
             variants=[{"name": "a"}, {"name": "b", "set": {"block_size": 4}}],
         )
     )
-    points = list(grid)
-    assert len(grid) == len(points) == 16
+    points = list(space)
+    assert len(space) == len(points) == 16
     assert [point.index for point in points] == list(range(16))
     seen = [(p.seed, p.load, p.choice.variant, p.choice.config.max_batch_size) for p in points]
     # Seeds outermost, then loads, then variants, then the other axes; each in the file's order.
@@ -54,13 +59,13 @@ def test_order_of_points():
 
 
 def test_one_point_without_axes():
-    (point,) = build_grid(spec_of())
+    (point,) = build(spec_of())
     assert (point.load, point.seed, point.choice.config) == (1.0, 0, SchedulerConfig())
     assert str(point) == "point 0 (base, load=1.0, seed=0)"
 
 
 def test_a_file_has_no_seed(tmp_path):
-    (point,) = build_grid(spec_of(trace={"path": "x.csv"}))
+    (point,) = build(spec_of(trace={"path": "x.csv"}))
     assert point.seed is None
     assert str(point) == "point 0 (base, load=1.0)"
 
@@ -123,15 +128,17 @@ def test_what_only_the_trace_can_tell():
     trace = Trace([0.0, 1000.0], [1, 1], [1, 1])
     spec = spec_of(axes={"policy": ["fcfs", "deadline"], "block_size": [1, 2]})
     with pytest.raises(SpecError) as caught:
-        check_on_trace(spec, build_grid(spec), trace)
+        check_on_trace(spec, build(spec), spec.trace[0], trace)
     assert str(caught.value) == (
         "s.yaml: configuration (policy='deadline', block_size=1): "
         "policy 'deadline' needs the trace column 'deadline_s', which is missing"
     )
-    check_on_trace(spec, build_grid(spec), replace(trace, deadline_s=np.array([1.0, 2.0])))
+    check_on_trace(
+        spec, build(spec), spec.trace[0], replace(trace, deadline_s=np.array([1.0, 2.0]))
+    )
     slow = spec_of(axes={"load": [1, 1e-6]})
     with pytest.raises(SpecError, match=r"s\.yaml: axes\.load = 1e-06: .*beyond the clock"):
-        check_on_trace(slow, build_grid(slow), trace)
+        check_on_trace(slow, build(slow), slow.trace[0], trace)
 
 
 TRACE = Trace(
@@ -185,14 +192,14 @@ def test_what_is_in_every_key(change):
         "metrics": MetricOptions(),
         "engine": "1",
     }
-    (point,) = build_grid(spec_of())
+    (point,) = build(spec_of())
     same, other = key_context(**parts), key_context(**parts | change)
     assert point_key(point, same) == point_key(point, key_context(**parts))
     assert point_key(point, same) != point_key(point, other)
 
 
 def test_what_tells_the_keys_of_a_sweep_apart():
-    grid = build_grid(
+    space = build(
         spec_of(
             axes={
                 "load": [1, 2],
@@ -202,14 +209,14 @@ def test_what_tells_the_keys_of_a_sweep_apart():
             }
         )
     )
-    keys = [point_key(point, b"context") for point in grid]
-    assert len(set(keys)) == len(grid) == 16
+    keys = [point_key(point, b"context") for point in space]
+    assert len(set(keys)) == len(space) == 16
     assert {len(key) for key in keys} == {16}
 
 
 def test_a_key_survives_its_neighbours():
     """A point's number and its variant's name do not determine its result."""
-    (alone,) = build_grid(spec_of(base={"block_size": 8}))
+    (alone,) = build(spec_of(base={"block_size": 8}))
     others = {"load": [3, 1], "block_size": [4, 8]}
-    among = [p for p in build_grid(spec_of(axes=others, variants=[{"name": "v"}])) if p.index == 3]
+    among = [p for p in build(spec_of(axes=others, variants=[{"name": "v"}])) if p.index == 3]
     assert point_key(among[0], b"") == point_key(alone, b"")

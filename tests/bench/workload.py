@@ -1,0 +1,75 @@
+"""The workload of all benchmarks: lognormal lengths, and loads in shares of saturation."""
+
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+from sweeps.workloads import SyntheticSpec, generate
+from sweeps.workloads.lengths import Lognormal
+from vecsched import CostModel, SchedulerConfig, Trace, simulate
+
+REQUESTS = 20_000
+LOADS = (0.5, 0.9, 1.5)
+SHAPE = 0.8  # sigma of both lognormals
+
+# About an 8B model on one A100: round figures, so that the reference points need no tables.
+AFFINE = {
+    "fixed_s": 6e-3,
+    "per_prefill_token_s": 8e-5,
+    "per_decode_s": 3e-5,
+    "per_context_token_s": 7e-8,
+}
+COST = CostModel.affine(**AFFINE)
+
+# The KV cache of that GPU beside the weights: room for some 300 requests of this workload.
+CONFIG = SchedulerConfig(
+    discipline="strict",
+    policy="fcfs",
+    max_batch_size=256,
+    max_num_batched_tokens=2_048,
+    prefill_chunk_size=512,
+    kv_blocks=26_000,
+    block_size=16,
+)
+
+
+class Lengths(NamedTuple):
+    """How many requests, and how long their outputs are on average; prompts have 1,000 tokens."""
+
+    requests: int = REQUESTS
+    mean_output: int = 200
+
+
+WHOLE = Lengths()
+
+
+def drawn(lengths: Lengths, rate_per_s: float) -> Trace:
+    """Return requests that arrive as a Poisson process."""
+    return generate(
+        SyntheticSpec(
+            requests=lengths.requests,
+            rate_per_s=rate_per_s,
+            prompt=Lognormal(mean=1_000, sigma=SHAPE),
+            output=Lognormal(mean=lengths.mean_output, sigma=SHAPE),
+        )
+    )
+
+
+def all_at_once(lengths: Lengths = WHOLE) -> Trace:
+    """Return the same requests, all there at time 0."""
+    trace = drawn(lengths, 1.0)
+    return Trace(np.zeros(len(trace)), trace.prompt_tokens, trace.output_tokens)
+
+
+@cache
+def saturation_per_s(mean_output: int) -> float:
+    """Requests a second that the scheduler serves when all are there from the start."""
+    trace = all_at_once(Lengths(mean_output=mean_output))
+    return simulate(trace, CONFIG, COST).summary["requests_per_s"]
+
+
+@cache
+def trace_at(load: float, lengths: Lengths = WHOLE) -> Trace:
+    """Return requests that arrive at a share of the rate that saturates the scheduler."""
+    return drawn(lengths, load * saturation_per_s(lengths.mean_output))

@@ -1,0 +1,106 @@
+"""Fair queueing and the tenants' metrics: the engine arrives at the oracle's numbers, to the bit."""
+
+from dataclasses import replace
+
+import naive
+import paged_cases
+import pytest
+import test_engine_equals_oracle as reserving_cases
+from compare import assert_same
+from hypothesis import given
+from hypothesis import strategies as st
+from naive.disciplines import DISCIPLINES, PAGED
+from paged_cases import comparable, run_engine
+from test_engine_equals_oracle import EXAMPLES, UNITS_S, costs, metric_options
+from test_paged_equals_oracle import assert_log_changes_nothing
+
+FAIR = ("vtc", "drr", "wfq")
+BY_PREDICTION = ("shortest_output", "shortest_total", "longest_total", "aging")
+
+# From a fraction of the smallest prompt to more than a tenant ever asks for.
+quanta = st.one_of(st.integers(1, 12), st.sampled_from([1, 30, 100, 2000]))
+weights = st.sampled_from(["0.001", "0.5", "1", "1.7", "2", "3", "1000"])
+
+
+@st.composite
+def tenants(draw, records):
+    """A label for each request: by lot, in turns, or a flood of one beside a few of the others."""
+    names = draw(st.permutations("abcd"))[: draw(st.integers(1, 4))]
+    shape = draw(st.sampled_from(["by lot", "turns", "flood"]))
+    if shape == "turns":
+        return [names[i % len(names)] for i in range(len(records))]
+    choices = names if shape == "by lot" else [names[0]] * 9 + names
+    return [draw(st.sampled_from(choices)) for _ in records]
+
+
+@st.composite
+def tenant_weights(draw):
+    """Weights of some tenants, and perhaps of one that never comes."""
+    named = draw(st.lists(st.sampled_from("abcdz"), unique=True, max_size=3))
+    return ",".join(f"{name}={draw(weights)}" for name in named)
+
+
+@st.composite
+def cases(draw, discipline, policy):
+    """Cases of the static policies, with tenants, weights and predictions."""
+    unit = draw(st.sampled_from(UNITS_S))
+    if discipline in (*PAGED, "orca"):
+        records = draw(paged_cases.traces(unit))
+        config = draw(paged_cases.configurations(discipline, records, unit))
+    else:
+        records = draw(reserving_cases.traces(unit, policy))
+        config = draw(reserving_cases.configurations(discipline, "fcfs", unit))
+    labels = draw(tenants(records))
+    records = [{**r, "tenant": label} for r, label in zip(records, labels, strict=True)]
+    prediction = draw(st.sampled_from(["oracle", "column", "error"]))
+    if prediction == "column":
+        guesses = st.integers(1, 60)
+        records = [{**record, "predicted_output_tokens": draw(guesses)} for record in records]
+    config = replace(
+        config,
+        policy=f"drr({draw(quanta)})" if policy == "drr" else policy,
+        lookahead=0 if policy in FAIR else config.lookahead,
+        tenant_weights=draw(tenant_weights()),
+        prediction_error=draw(st.sampled_from([0.1, 1.0, 3.0])) if prediction == "error" else 0.0,
+        prediction_seed=draw(st.integers(0, 2**40)),
+    )
+    return records, config, draw(costs(unit)), draw(metric_options(unit))
+
+
+def assert_engine_equals_oracle(case):
+    records, config, cost, options = case
+    result = run_engine(records, config, cost, options, logged=True)
+    theirs = naive.simulate(records, config.to_dict(), cost.to_dict(), options)
+    ours = comparable(result)
+    assert_same(ours, comparable(theirs))
+    naive.check_invariants(records, config.to_dict(), ours)
+    assert_log_changes_nothing(result, run_engine(records, config, cost, options, logged=False))
+    return theirs["summary"]
+
+
+@pytest.mark.parametrize("policy", FAIR)
+@pytest.mark.parametrize("discipline", DISCIPLINES)
+def test_fair_queueing(discipline, policy):
+    summaries = []
+
+    @EXAMPLES
+    @given(cases(discipline, policy))
+    def compare(case):
+        summaries.append(assert_engine_equals_oracle(case))
+
+    compare()
+    # The cases are worth their name: tenants compete, and many cases preempt.
+    competing = [s["backlogged_service_difference_max"] > 0 for s in summaries]
+    preempting = [s["preemptions"] > 0 for s in summaries]
+    assert sum(competing) >= len(summaries) / 10
+    assert (sum(preempting) >= len(summaries) / 5) == (discipline in PAGED)
+
+
+@pytest.mark.parametrize("discipline", DISCIPLINES)
+def test_static_policies_with_tenants_and_predictions(discipline):
+    @EXAMPLES
+    @given(st.sampled_from(BY_PREDICTION).flatmap(lambda policy: cases(discipline, policy)))
+    def compare(case):
+        assert_engine_equals_oracle(case)
+
+    compare()

@@ -1,0 +1,37 @@
+"""Paged KV, preemption, whole prompts: the engine arrives at the oracle's numbers, to the bit."""
+
+import naive
+import pytest
+from compare import assert_same
+from hypothesis import given
+from pandas.testing import assert_frame_equal
+from paged_cases import cases, comparable, run_engine
+from test_engine_equals_oracle import EXAMPLES
+
+
+@pytest.mark.parametrize("discipline", ["vllm", "sarathi", "prefill_first", "orca"])
+def test_engine_equals_oracle(discipline):
+    preempting = []
+
+    @EXAMPLES
+    @given(cases(discipline))
+    def compare(case):
+        records, config, cost, options = case
+        result = run_engine(records, config, cost, options, logged=True)
+        theirs = naive.simulate(records, config.to_dict(), cost.to_dict(), options)
+        ours = comparable(result)
+        assert_same(ours, comparable(theirs))
+        naive.check_invariants(records, config.to_dict(), ours)
+        assert_log_changes_nothing(result, run_engine(records, config, cost, options, logged=False))
+        preempting.append(result.summary["preemptions"] > 0)
+
+    compare()
+    # The cases are worth their name.
+    assert (sum(preempting) >= len(preempting) / 4) == (discipline != "orca")
+
+
+def assert_log_changes_nothing(logged, unlogged):
+    assert unlogged.iterations is None
+    assert repr(unlogged.summary) == repr(logged.summary)  # every digit, and NaN is NaN
+    assert_frame_equal(unlogged.requests, logged.requests, check_exact=True)
+    assert_frame_equal(unlogged.stretches, logged.stretches, check_exact=True)
