@@ -128,7 +128,7 @@ def check_conditions(axes: Mapping[str, Axis]) -> None:
             if axis.when is not None:
                 Expression(axis.when, known)
         except ExpressionError as error:
-            raise problem(str(error), at=f"{field}.when", value=axis.when) from None
+            raise problem(str(error), at=f"axes.{field}.when", value=axis.when) from None
 
 
 def check_traffic(axes: Mapping[str, Axis]) -> None:

@@ -101,13 +101,19 @@ class Sweep:
     traces: Traces
     costs: dict[str, CostModel]
     options: MetricOptions
+    purpose: str
     _shortest: list[Trace]
     _fingerprints: dict[tuple[str, int | None], str] = field(default_factory=dict)
     _contexts: dict[tuple[str, int | None, str], bytes] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, spec: SweepSpec) -> "Sweep":
-        """Build and check everything that can be wrong before the first simulation."""
+    def of(cls, spec: SweepSpec, purpose: str = "") -> "Sweep":
+        """Build and check everything that can be wrong before the first simulation.
+
+        Args:
+            spec: the sweep.
+            purpose: what is done with each point, if it is not just simulated; part of every key.
+        """
         costs, options = spec.cost_models(), spec.metric_options()
         space, traces = Space(spec, tuple(costs)), Traces(spec)
         shortest = []
@@ -115,12 +121,12 @@ class Sweep:
             trace = traces.of(section.label, spec.seeds_of(section)[0])
             check_on_trace(spec, space, section, trace)
             shortest.append(_first_of(trace))
-        return cls(spec, space, traces, costs, options, shortest)
+        return cls(spec, space, traces, costs, options, purpose, shortest)
 
     def sample(self, simulate: Simulate) -> Summary:
         """Return a summary for the names and types of all metrics."""
         config, cost = next(self.space.choices()).config, CostModel.unit()
-        sample: dict[str, int | float] = {}
+        sample: dict[str, int | float | str] = {}
         for trace in self._shortest:
             result = simulate(trace, config, cost, metrics=self.options)
             sample = {**result.summary, **sample}
@@ -150,6 +156,7 @@ class Sweep:
         """Return what the output says about itself."""
         return {
             "engine_version": engine_version(),
+            **({"purpose": self.purpose} if self.purpose else {}),
             "spec": self.spec.as_written(),
             "costs": [cost.to_dict() for cost in self.costs.values()],
             "traces": [
@@ -168,7 +175,7 @@ class Sweep:
     def _remember(self, label: str, seed: int | None, trace: Trace) -> None:
         fingerprint = self._fingerprints[label, seed] = trace_fingerprint(trace)
         for name, cost in self.costs.items():
-            context = key_context(fingerprint, cost, self.options, engine_version())
+            context = key_context(fingerprint, cost, self.options, engine_version() + self.purpose)
             self._contexts[label, seed, name] = context
 
 

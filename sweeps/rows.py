@@ -17,7 +17,7 @@ from sweeps.space import Point
 from vecsched import SchedulerConfig, engine_version
 
 Columns = dict[str, list[Any]]
-Summary = Mapping[str, int | float]
+Summary = Mapping[str, int | float | str]
 
 _TYPES = {int: pa.int64(), float: pa.float64(), str: pa.string(), bool: pa.bool_()}
 _NOT_NULL = ("point", "key", "load", "trace", "cost", "status", "engine_version")
@@ -95,7 +95,10 @@ def row_schema(sample: Summary) -> pa.Schema:
     text, integer, real = pa.string(), pa.int64(), pa.float64()
     columns = {"point": integer, "key": text, **_CONFIG_TYPES}
     columns |= {"load": real, "seed": integer, "variant": text, "trace": text, "cost": text}
-    columns |= {name: integer if isinstance(n, int) else real for name, n in sample.items()}
+    for name, value in sample.items():
+        columns[name] = (
+            integer if isinstance(value, int) else text if isinstance(value, str) else real
+        )
     columns |= {"status": text, "error": text, "engine_version": text}
     return pa.schema([pa.field(n, t, nullable=n not in _NOT_NULL) for n, t in columns.items()])
 

@@ -124,6 +124,7 @@ def run_sweep(
     *,
     progress: Progress | None = None,
     simulate: Simulate | None = None,
+    purpose: str = "",
 ) -> SweepOutcome:
     """Simulate every point of a sweep and write its table; see `sweeps.store`.
 
@@ -135,6 +136,7 @@ def run_sweep(
         options: how to run it; the output does not depend on the number of workers.
         progress: who is told how far it is.
         simulate: what to call in place of `vecsched.simulate`.
+        purpose: what that does, if it is not just to simulate; part of every point's key.
 
     Returns:
         How it went. A point that vecsched refuses is a row with its error, and counted.
@@ -146,12 +148,11 @@ def run_sweep(
     """
     output, watcher = Path(output), progress or Silent()
     executor = choose_executor(options.workers)
-    sweep = Sweep.of(spec)
+    sweep = Sweep.of(spec, purpose)
     requests = len(sweep.traces.of(spec.trace[0].label, spec.seeds_of(spec.trace[0])[0]))
     tables = RequestTables(output) if options.per_request else None
     with open_store(output, resume=options.resume, note=watcher.note) as store:
-        if simulate is None:
-            _compile(sweep.space, watcher)
+        _compile(sweep.space, watcher)
         run = _Run(sweep, store, tables, watcher)
         started = time.perf_counter()
         run.fill(executor, simulate or engine_simulate)
@@ -185,8 +186,7 @@ def estimate(
     """
     executor = choose_executor(workers)
     sweep = Sweep.of(spec)
-    if simulate is None:
-        _compile(sweep.space, progress or Silent())
+    _compile(sweep.space, progress or Silent())
     space, simulate = sweep.space, simulate or engine_simulate
     runner = PointRunner(simulate, sweep.costs, sweep.options, tuple(sweep.sample(simulate)))
     label, seed = spec.trace[0].label, spec.seeds_of(spec.trace[0])[0]

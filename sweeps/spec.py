@@ -144,6 +144,12 @@ class SweepSpec(Section):
         """Return the file's content as plain values, without what it leaves to defaults."""
         return self.model_dump(mode="json", exclude_unset=True, by_alias=True)
 
+    def without(self, axis: str) -> Self:
+        """Return the same sweep without one of its axes, if it has it."""
+        written = self.as_written()
+        written.get("axes", {}).pop(axis, None)
+        return self.from_mapping(written, self._source, self._folder)
+
     def _values_of(self, axis: str) -> list[Any]:
         return (self.axes[axis].listed or []) if axis in self.axes else []
 

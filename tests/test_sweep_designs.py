@@ -29,7 +29,7 @@ def rows(method, **axes):
 @pytest.mark.parametrize(
     ("given", "values"),
     [
-        ([3, 1, None, "x", True], [3, 1, None, "x", True]),
+        ([3, None, "x", True], [3, None, "x", True]),
         ({"values": [3, 1]}, [3, 1]),
         ({"from": 1, "to": 5, "steps": 3}, [1, 3, 5]),
         ({"from": 1, "to": 6, "steps": 3}, [1, 4, 6]),  # 3.5 is rounded to even
@@ -189,7 +189,7 @@ def complaint(**parts) -> str:
             {"axes": {"block_size": {"values": [1], "when": "kv_blocks > 3"}}},
             "s.yaml: axes: a condition cannot be told: '>' not supported between",
         ),
-        ({"design": "sobol"}, "s.yaml: design: sobol needs points, how many to draw"),
+        ({"design": "sobol"}, "s.yaml: design = 'sobol': sobol needs points, how many to draw"),
         (
             {"design": {"method": "random", "points": 4}},
             "s.yaml: design: there are no axes to draw from",

@@ -22,6 +22,7 @@ from sweeps.sections import (
     TraceSection,
     Variant,
 )
+from sweeps.space import Space
 from sweeps.spec import SweepSpec, json_schema, load_spec, ready_made
 from vecsched import CostModel, SchedulerConfig
 
@@ -374,4 +375,7 @@ def test_the_references_example_is_a_sweep(tmp_path):
         rest = {"trace": {"synthetic": "azure-conv-like"}, "cost": "unit"}
         part = textwrap.dedent(block)
         (tmp_path / "part.yaml").write_text(part)
-        SweepSpec.from_mapping(rest | read_yaml(tmp_path / "part.yaml"))
+        space = Space(SweepSpec.from_mapping(rest | read_yaml(tmp_path / "part.yaml")), ("unit",))
+        if "watermark" in part:
+            assert "That is (3 + 1) x 5 = 20 points" in REFERENCE.read_text("utf-8")
+            assert len(space) == 20

@@ -20,6 +20,8 @@ COMMANDS = {
     "simulate": "Simulate one scheduler on one trace.",
     "sweep": "Simulate every point of a grid into one Parquet file.",
     "frontier": "List and draw the best trade-offs of a sweep.",
+    "capacity": "Find the highest load that keeps the objectives.",
+    "confidence": "Means over seeds, and differences on equal seeds, with intervals.",
     "trace": "Look at trace files and convert them.",
 }
 

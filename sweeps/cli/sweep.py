@@ -1,8 +1,5 @@
 """`vecsched sweep`: thousands of configurations into one Parquet file and a frontier."""
 
-import shlex
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -10,17 +7,14 @@ import typer
 
 from sweeps.cli.command import AsJson, Command, Debug
 from sweeps.cli.frontier import draw, find, read_points, show_frontier
-from sweeps.cli.interrupt import orderly_interrupts
-from sweeps.cli.output import note, print_json, print_pairs
-from sweeps.cli.progress import Lines, sweep_progress
+from sweeps.cli.output import print_json, print_pairs
+from sweeps.cli.progress import sweep_progress
+from sweeps.cli.running import report, resumable
 from sweeps.cli.trace import note_quirks
-from sweeps.errors import StoreError
 from sweeps.run import RunOptions, SweepOutcome, estimate, run_sweep
 from sweeps.spec import SweepSpec, json_schema, load_spec
 
 app = typer.Typer(add_completion=False)
-
-SOME_POINTS_FAILED = 1  # exit code
 
 
 def _print_schema(wanted: bool) -> None:
@@ -81,7 +75,9 @@ def sweep(
         _estimate(loaded, workers, as_json)
         return
     options = RunOptions(workers, resume, per_request)
-    with sweep_progress() as progress, _resumable(spec, output, options, progress):
+    command = ["sweep", spec, "-o", str(output), "--resume"]
+    command += ["--per-request"] if per_request else []
+    with sweep_progress() as progress, resumable(command, progress):
         outcome = run_sweep(loaded, output, options, progress=progress)
     _show(loaded, outcome, as_json)
 
@@ -97,24 +93,6 @@ def _estimate(spec: SweepSpec, workers: int | None, as_json: bool) -> None:
         print_pairs(f"{spec.source} would run", expected)
 
 
-@contextmanager
-def _resumable(spec: str, output: Path, options: RunOptions, progress: Lines) -> Iterator[None]:
-    """Say how to resume, if the block is interrupted or the disk fails."""
-    command = ["vecsched", "sweep", spec, "-o", str(output), "--resume"]
-    command += ["--per-request"] if options.per_request else []
-    try:
-        with orderly_interrupts():
-            yield
-    except KeyboardInterrupt:
-        done = f"{progress.done:,} of {progress.points:,} points are done and kept"
-        note(f"{done}; go on with: {shlex.join(command)}")
-        raise
-    except StoreError as error:
-        if progress.points and error.__cause__ is not None:  # the system said no, midway
-            note(f"what is on disk is kept; go on with: {shlex.join(command)}")
-        raise
-
-
 def _show(spec: SweepSpec, outcome: SweepOutcome, as_json: bool) -> None:
     """Print the frontier and how it went; leave with an exit code of its own if points failed."""
     by = "load" if len(spec.loads) > 1 else None
@@ -124,9 +102,4 @@ def _show(spec: SweepSpec, outcome: SweepOutcome, as_json: bool) -> None:
         print_json(outcome._asdict() | {"figure": figure})
     else:
         show_frontier(found, figure)
-    points = f"{outcome.points:,} points of {outcome.requests:,} requests"
-    before = f", {outcome.resumed:,} of them by earlier runs" if outcome.resumed else ""
-    note(f"{outcome.output}: {points} in {outcome.seconds:,.2f} s{before}")
-    if outcome.failed:
-        note(f"{outcome.failed:,} of {outcome.points:,} points failed, first {outcome.first_error}")
-        raise typer.Exit(SOME_POINTS_FAILED)
+    report(outcome)

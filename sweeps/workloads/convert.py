@@ -1,7 +1,8 @@
 """One batch of one column to a NumPy array, exactly, or an error that names the cell."""
 
 from bisect import bisect_left
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +31,15 @@ class Cells(NamedTuple):
             problem, source=self.source, row=self.first_row + row, field=self.field, value=value
         )
 
+    def missing(self, wanted: str, row: int) -> InputError:
+        """Return a complaint about the absence of the batch's value number `row`."""
+        return InputError(
+            f"is missing: every row needs {wanted}",
+            source=self.source,
+            row=self.first_row + row,
+            field=self.field,
+        )
+
 
 def numbers(array: pa.Array, cells: Cells) -> np.ndarray:
     """Convert numbers, or text that holds numbers; a blank is NaN.
@@ -46,6 +56,20 @@ def required_numbers(array: pa.Array, cells: Cells) -> np.ndarray:
     return _numbers(_filled(_clean(array), cells, "a number"), cells)
 
 
+def listed_numbers(values: Sequence[Any], cells: Cells) -> np.ndarray:
+    """Convert numbers out of a JSON document: int64 if all are whole, else float64.
+
+    No number may be missing.
+    """
+    for row, value in enumerate(values):
+        if value is None:
+            raise cells.missing("a number", row)
+        if type(value) not in (int, float):
+            raise cells.error(_NOT_A_NUMBER, row, value)
+    column = np.array(values)
+    return column if column.dtype.kind in "if" else np.array(values, np.float64)
+
+
 def labels(array: pa.Array, cells: Cells) -> np.ndarray:
     """Convert names or numbers to an object array; a blank is None. CSV labels are always text."""
     if pa.types.is_nested(array.type):
@@ -58,9 +82,19 @@ def labels(array: pa.Array, cells: Cells) -> np.ndarray:
 def nanoseconds(array: pa.Array, cells: Cells) -> np.ndarray:
     """Convert ISO 8601 times, up to 9 digits of a second, to int64 nanoseconds since 1970.
 
-    A time without a UTC offset is taken as UTC.
+    A time without a UTC offset is taken as UTC. A blank is an error.
     """
-    array = _filled(_clean(array), cells, "a time")
+    return _nanoseconds(_filled(_clean(array), cells, "a time"), cells)
+
+
+def optional_nanoseconds(array: pa.Array, cells: Cells) -> np.ndarray:
+    """Convert as `nanoseconds` does, with NaN for a blank; float64 then, good to a microsecond."""
+    return _nanoseconds(_clean(array), cells)
+
+
+def _nanoseconds(array: pa.Array, cells: Cells) -> np.ndarray:
+    if pa.types.is_null(array.type):
+        return np.full(len(array), np.nan)
     if not (_is_text(array) or pa.types.is_timestamp(array.type)):
         raise cells.error(_NOT_A_TIME, *_first(array))
     zoned = array
@@ -72,7 +106,7 @@ def nanoseconds(array: pa.Array, cells: Cells) -> np.ndarray:
     except pa.ArrowInvalid:
         row = _first_failure(zoned, pa.timestamp("ns", "UTC"))
         raise cells.error(_NOT_A_TIME, row, array[row].as_py()) from None
-    return instants.cast(pa.int64()).to_numpy()
+    return instants.cast(pa.int64()).to_numpy(zero_copy_only=False)
 
 
 def _clean(array: pa.Array) -> pa.Array:
@@ -89,13 +123,7 @@ def _is_text(array: pa.Array) -> bool:
 
 def _filled(array: pa.Array, cells: Cells, wanted: str) -> pa.Array:
     if array.null_count:
-        row = array.is_null().index(True).as_py()
-        raise InputError(
-            f"is missing: every row needs {wanted}",
-            source=cells.source,
-            row=cells.first_row + row,
-            field=cells.field,
-        )
+        raise cells.missing(wanted, array.is_null().index(True).as_py())
     return array
 
 

@@ -10,6 +10,9 @@ import pyarrow.json as pa_json
 
 from vecsched.errors import InputError
 
+# A line may be no longer: prompts of a million tokens with their ids fit.
+_BLOCK_BYTES = 1 << 25
+
 
 def read_jsonl(path: str) -> pa.Table:
     """Read a file with one JSON object a line; blank lines are skipped, absent keys are null.
@@ -19,19 +22,39 @@ def read_jsonl(path: str) -> pa.Table:
             types.
     """
     try:
-        table = pa_json.read_json(pa.input_stream(path))
-        # pyarrow takes text that looks like a time for one and loses digits: keep it as text.
-        stamps = [field.name for field in table.schema if pa.types.is_timestamp(field.type)]
-        if stamps:
-            as_text = pa_json.ParseOptions(
-                explicit_schema=pa.schema([(name, pa.string()) for name in stamps])
-            )
-            table = pa_json.read_json(pa.input_stream(path), parse_options=as_text)
+        table = _read(path, {})
+        exact = {field.name: _exact_type(field.type) for field in table.schema}
+        exact = {name: kind for name, kind in exact.items() if kind is not None}
+        return _read_exactly(path, exact) if exact else table
     except (pa.ArrowException, OSError) as error:
         if isinstance(error, pa.ArrowInvalid):
             _blame_line(path)
         raise InputError(f"cannot be read as JSON lines: {error}", source=path) from None
-    return table
+
+
+def _exact_type(kind: pa.DataType) -> pa.DataType | None:
+    """Return what to read instead, where pyarrow's guess loses digits; None: nothing is lost."""
+    if pa.types.is_timestamp(kind):  # text that looks like a time
+        return pa.string()
+    if kind == pa.list_(pa.float64()):  # perhaps ids from 2^63 up
+        return pa.list_(pa.uint64())
+    return None
+
+
+def _read_exactly(path: str, types: dict[str, pa.DataType]) -> pa.Table:
+    try:
+        return _read(path, types)
+    except pa.ArrowInvalid:  # the lists are of fractions after all
+        return _read(path, {name: kind for name, kind in types.items() if kind == pa.string()})
+
+
+def _read(path: str, types: dict[str, pa.DataType]) -> pa.Table:
+    """Read with the types given and all others inferred."""
+    return pa_json.read_json(
+        pa.input_stream(path),
+        read_options=pa_json.ReadOptions(block_size=_BLOCK_BYTES),
+        parse_options=pa_json.ParseOptions(explicit_schema=pa.schema(types)),
+    )
 
 
 def _blame_line(path: str) -> None:

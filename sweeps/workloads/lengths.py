@@ -4,6 +4,7 @@ A new distribution is a frozen dataclass with a `tokens` method and one row in `
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -73,4 +74,82 @@ class Lognormal:
         return median, sigma
 
 
-LENGTHS: dict[str, type[LengthDistribution]] = {"lognormal": Lognormal}
+@dataclass(frozen=True, kw_only=True)
+class Zipf:
+    """Zipf's law: n tokens with a probability proportional to n^-exponent, within bounds.
+
+    Attributes:
+        exponent: above 0; the larger, the shorter.
+        max: the longest length, at most 10,000,000.
+        min: the shortest.
+    """
+
+    exponent: float
+    max: int
+    min: int = 1
+
+    def __post_init__(self) -> None:
+        check_positive("exponent", self.exponent)
+        check_whole("min", self.min, least=1)
+        check_whole("max", self.max, least=self.min)
+        if self.max > _LONGEST_ZIPF:
+            raise ConfigError(f"max must be at most {_LONGEST_ZIPF}, not {self.max}")
+
+    def tokens(self, rng: np.random.Generator, count: int) -> np.ndarray:
+        """Draw lengths; see `LengthDistribution`."""
+        lengths = np.arange(self.min, self.max + 1)
+        # Relative to the most likely length, or large exponents would underflow.
+        return lengths[draw_indices(rng, (lengths / self.min) ** -self.exponent, count)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Empirical:
+    """Lengths as they were observed: drawn from a list, with replacement.
+
+    Attributes:
+        values: lengths, each a whole number of at least 1.
+        weights: how often each of them; None: all alike.
+    """
+
+    values: Sequence[int]
+    weights: Sequence[float] | None = None
+
+    def __post_init__(self) -> None:
+        _check_list("values", self.values)
+        for value in self.values:
+            check_whole("each of values", value, least=1)
+        object.__setattr__(self, "values", tuple(self.values))
+        if self.weights is None:
+            return
+        _check_list("weights", self.weights)
+        for weight in self.weights:
+            check_positive("each of weights", weight, or_zero=True)
+        if len(self.weights) != len(self.values) or sum(self.weights) == 0:
+            raise ConfigError("weights must be as many as values, and not all 0")
+        object.__setattr__(self, "weights", tuple(self.weights))
+
+    def tokens(self, rng: np.random.Generator, count: int) -> np.ndarray:
+        """Draw lengths; see `LengthDistribution`."""
+        weights = np.ones(len(self.values)) if self.weights is None else np.array(self.weights)
+        return np.array(self.values, np.int64)[draw_indices(rng, weights, count)]
+
+
+def draw_indices(rng: np.random.Generator, weights: np.ndarray, count: int) -> np.ndarray:
+    """Draw `count` indices of `weights`, int64, in proportion to the weights."""
+    reached = np.cumsum(weights)
+    # Above all that are below the point drawn; never past the last one with a weight.
+    return np.searchsorted(reached / reached[-1], rng.random(count), side="right")
+
+
+def _check_list(name: str, values: object) -> None:
+    if not isinstance(values, list | tuple | np.ndarray) or len(values) == 0:
+        raise ConfigError(f"{name} must be a list with at least one entry, not {values!r}")
+
+
+_LONGEST_ZIPF = 10_000_000
+
+LENGTHS: dict[str, type[LengthDistribution]] = {
+    "lognormal": Lognormal,
+    "zipf": Zipf,
+    "empirical": Empirical,
+}

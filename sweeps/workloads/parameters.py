@@ -58,11 +58,22 @@ def choose(table: Mapping[str, type[T]], values: Any, key: str, what: str) -> T:
     return construct(table[name], rest, f"{what}, {name}")
 
 
+def is_number(value: Any) -> bool:
+    """Tell whether a value is a finite number, which True and False are not."""
+    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    return number and math.isfinite(value)
+
+
 def check_positive(name: str, value: Any, *, or_zero: bool = False) -> None:
     """Raise ConfigError unless the value is a finite number above zero (or zero)."""
-    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not number or not math.isfinite(value) or value < 0 or (value == 0 and not or_zero):
+    if not is_number(value) or value < 0 or (value == 0 and not or_zero):
         raise ConfigError(f"{name} must be a number {'>= 0' if or_zero else '> 0'}, not {value!r}")
+
+
+def check_within(name: str, value: Any, least: float, most: float) -> None:
+    """Raise ConfigError unless the value is a number from `least` to `most`."""
+    if not is_number(value) or not least <= value <= most:
+        raise ConfigError(f"{name} must be a number from {least:g} to {most:g}, not {value!r}")
 
 
 def check_whole(name: str, value: Any, *, least: int) -> None:

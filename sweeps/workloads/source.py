@@ -1,4 +1,4 @@
-"""A file of requests as columns: what it is, which columns it has, and their values.
+"""A file of requests: what it is, and its rows as columns or as JSON documents.
 
 Readers see every file through a `Source`, so that CSV, JSONL and Parquet (and their compressed
 forms) need no code of their own in a reader. Parsing is pyarrow's, one batch of rows after another:
@@ -8,24 +8,25 @@ a CSV or Parquet file larger than memory costs the columns that are kept, and no
 import csv
 import io
 import json
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv as pa_csv
 import pyarrow.parquet as pa_parquet
 
 from sweeps.workloads.convert import Cells
+from sweeps.workloads.csv_batches import Header, csv_batches
+from sweeps.workloads.documents import documents
 from sweeps.workloads.jsonl import read_jsonl
 from vecsched import Trace
 from vecsched.errors import InputError, did_you_mean
 
 _HEAD_BYTES = 1 << 20
-_CSV_BLOCK_BYTES = 1 << 22
 
 # Row labels that pandas writes beside the data; they are passed over.
 ROW_LABELS = ("", "__index_level_0__")
@@ -33,23 +34,37 @@ ROW_LABELS = ("", "__index_level_0__")
 Converter = Callable[[pa.Array, Cells], np.ndarray]
 
 
+class Window(NamedTuple):
+    """The part of a trace that is wanted, in seconds after its first arrival: from, and before."""
+
+    start_s: float
+    stop_s: float
+
+
 @dataclass(frozen=True)
 class Source:
-    """A file whose head has been looked at.
+    """A file or folder whose head has been looked at.
 
     Attributes:
         path: as given by the user, for messages.
-        kind: "csv", "jsonl", "parquet", or "json" (one document over several lines).
+        kind: "csv", "jsonl", "parquet", "json" (documents over several lines, or an array) or
+            "folder".
         head_columns: names in the header, or the keys of a JSONL file's first object.
-        text: the first MiB, decoded; "" for Parquet.
+        text: the first MiB, decoded; "" for Parquet and folders.
+        record: the first object of a JSONL file.
         metadata: Parquet's key-value metadata.
+        files: names of the files in a folder, sorted.
+        window: what to keep of it; None: all.
     """
 
     path: str
     kind: str
-    head_columns: tuple[str, ...]
-    text: str
-    metadata: Mapping[bytes, bytes]
+    head_columns: tuple[str, ...] = ()
+    text: str = ""
+    record: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[bytes, bytes] = field(default_factory=dict)
+    files: tuple[str, ...] = ()
+    window: Window | None = None
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
@@ -59,6 +74,24 @@ class Source:
     @cached_property
     def _jsonl(self) -> pa.Table:
         return read_jsonl(self.path)
+
+    @property
+    def is_json(self) -> bool:
+        """Whether it holds JSON documents, on one line each or not."""
+        return self.kind in ("json", "jsonl")
+
+    def documents(self) -> Iterator[dict[str, Any]]:
+        """Yield the JSON objects of a file in order; if it is an array, its elements.
+
+        Raises:
+            InputError: it is no JSON file, or a value is no object; rows count the values.
+        """
+        if not self.is_json:
+            raise InputError(f"a {self.kind} is not JSON", source=self.path)
+        for row, value in enumerate(documents(self.path)):
+            if not isinstance(value, dict):
+                raise InputError("is not a JSON object", source=self.path, row=row, value=value)
+            yield value
 
     def read(self, converters: Mapping[str, Converter]) -> dict[str, np.ndarray]:
         """Read the columns named, each with its converter.
@@ -79,17 +112,23 @@ class Source:
                     column = batch.column(name)
                     if pa.types.is_dictionary(column.type):
                         column = column.dictionary_decode()
-                    parts[name].append(convert(column, Cells(self.path, name, rows)))
+                    # A copy, or the batch would stay in memory as long as the column does.
+                    parts[name].append(convert(column, Cells(self.path, name, rows)).copy())
                 rows += batch.num_rows
         except (pa.ArrowException, OSError) as error:
             raise InputError(f"cannot be read as {self.kind}: {error}", source=self.path) from None
         if rows == 0:
             raise InputError("there are column names but no rows", source=self.path)
-        return {name: np.concatenate(arrays) for name, arrays in parts.items()}
+        return {name: np.concatenate(parts.pop(name)) for name in converters}
+
+    def check_table(self) -> None:
+        """Raise InputError if there are no rows and columns in it."""
+        if self.kind in ("json", "folder"):
+            what = "a JSON document" if self.kind == "json" else "a folder"
+            raise InputError(f"{what} is not a table of requests", source=self.path)
 
     def _require(self, names: Iterable[str]) -> None:
-        if self.kind == "json":
-            raise InputError("one JSON document is not a table of requests", source=self.path)
+        self.check_table()
         count = Counter(self.columns)
         for name in names:
             if name not in count:
@@ -102,7 +141,9 @@ class Source:
 
     def _batches(self, names: list[str]) -> Iterator[pa.RecordBatch]:
         if self.kind == "csv":
-            yield from _csv_batches(self, names)
+            lines, header = _first_line(self.text)
+            if header.endswith("\n"):  # something follows
+                yield from csv_batches(Header(self.path, self.head_columns, lines), names)
         elif self.kind == "jsonl":
             yield from self._jsonl.select(names).to_batches()
         else:
@@ -126,12 +167,14 @@ class Format(NamedTuple):
 
 
 def inspect(path: str) -> Source:
-    """Look at the head of a file.
+    """Look at the head of a file, or into a folder.
 
     Raises:
         InputError: the file is missing, cannot be opened, or is empty.
     """
     try:
+        if os.path.isdir(path):
+            return Source(path, "folder", files=tuple(sorted(os.listdir(path))))
         with pa.input_stream(path) as stream:
             head = stream.read(_HEAD_BYTES)
     except FileNotFoundError:
@@ -145,10 +188,12 @@ def inspect(path: str) -> Source:
     if not first_line:
         raise InputError("the file is empty", source=path)
     if first_line.lstrip().startswith(("{", "[")):
-        keys = _object_keys(first_line)
-        return Source(path, "json" if keys is None else "jsonl", keys or (), text, {})
+        record = _object(first_line)
+        if record is None:
+            return Source(path, "json", text=text)
+        return Source(path, "jsonl", tuple(record), text, record)
     names = next(csv.reader([first_line]))
-    return Source(path, "csv", tuple(name.strip() for name in names), text, {})
+    return Source(path, "csv", tuple(name.strip() for name in names), text)
 
 
 def _inspect_parquet(path: str) -> Source:
@@ -156,7 +201,7 @@ def _inspect_parquet(path: str) -> Source:
         schema = pa_parquet.read_schema(path)
     except pa.ArrowException as error:
         raise InputError(f"is not a complete Parquet file: {error}", source=path) from None
-    return Source(path, "parquet", tuple(schema.names), "", schema.metadata or {})
+    return Source(path, "parquet", tuple(schema.names), metadata=schema.metadata or {})
 
 
 def _first_line(text: str) -> tuple[int, str]:
@@ -165,52 +210,10 @@ def _first_line(text: str) -> tuple[int, str]:
     return next(((number, line) for number, line in lines if line.strip()), (0, ""))
 
 
-def _object_keys(line: str) -> tuple[str, ...] | None:
-    """Return the keys of a JSON object that fills the line; None if it is no such thing."""
+def _object(line: str) -> dict[str, Any] | None:
+    """Return the JSON object that fills the line; None if it is no such thing."""
     try:
         record = json.loads(line)
     except ValueError:
         return None
-    return tuple(record) if isinstance(record, dict) else None
-
-
-def _csv_batches(source: Source, names: list[str]) -> Iterator[pa.RecordBatch]:
-    """Yield the columns as text, to be converted with the row at hand if something is wrong."""
-    header_lines, header = _first_line(source.text)
-    if not header.endswith("\n"):
-        return  # nothing follows
-    ragged: list[pa_csv.InvalidRow] = []
-
-    def stop_at(row: pa_csv.InvalidRow) -> str:
-        ragged.append(row)
-        return "error"
-
-    try:
-        yield from pa_csv.open_csv(
-            source.path,
-            # One thread, because only then does pyarrow know the number of an invalid row.
-            read_options=pa_csv.ReadOptions(
-                use_threads=False,
-                block_size=_CSV_BLOCK_BYTES,
-                column_names=source.head_columns,
-                skip_rows=header_lines,
-            ),
-            parse_options=pa_csv.ParseOptions(invalid_row_handler=stop_at),
-            convert_options=pa_csv.ConvertOptions(
-                column_types=dict.fromkeys(names, pa.string()),
-                include_columns=names,
-                null_values=[""],
-                strings_can_be_null=True,
-                quoted_strings_can_be_null=False,
-            ),
-        )
-    except pa.ArrowInvalid:
-        if not ragged:
-            raise
-        row = ragged[0]
-        raise InputError(
-            f"has {row.actual_columns} cells where the header has {row.expected_columns}",
-            source=source.path,
-            row=row.number - header_lines - 1,  # pyarrow counts from 1, what is skipped included
-            value=row.text,
-        ) from None
+    return record if isinstance(record, dict) else None

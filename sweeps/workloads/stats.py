@@ -27,7 +27,7 @@ def describe(trace: Trace) -> dict[str, float | int]:
         "requests": len(trace),
         "span_s": span,
         "rate_per_s": (len(trace) - 1) / span if span > 0 else np.nan,
-        "gap_cv": float(gaps.std() / gaps.mean()) if span > 0 else np.nan,
+        "gap_cv": _gap_cv(gaps),
         "dispersion": float(bins.var() / bins.mean()),
     }
     for name in ("prompt_tokens", "output_tokens"):
@@ -46,3 +46,37 @@ def _lengths(name: str, tokens: np.ndarray) -> dict[str, float | int]:
         f"{name}_max": int(tokens.max()),
         f"{name}_zero": int((tokens == 0).sum()),
     }
+
+
+def describe_tenants(trace: Trace) -> dict[str, dict[str, float | int]]:
+    """Return statistics of each tenant's requests, the busiest tenant first.
+
+    Returns:
+        By label, as text: `requests`, `share` of all requests, `rate_per_s` (over the span of the
+        whole trace), `gap_cv`, `prompt_tokens_mean`, `output_tokens_mean`. Empty for a trace
+        without tenants.
+    """
+    if trace.tenant is None:
+        return {}
+    rows: dict[str, list[int]] = {}
+    for row in trace.order.tolist():
+        rows.setdefault(str(trace.tenant[row]), []).append(row)
+    span = float(trace.arrival_s.max() - trace.arrival_s.min())
+    busiest = sorted(rows, key=lambda label: -len(rows[label]))
+    return {label: _tenant(trace, np.array(rows[label]), span) for label in busiest}
+
+
+def _tenant(trace: Trace, rows: np.ndarray, span: float) -> dict[str, float | int]:
+    return {
+        "requests": len(rows),
+        "share": len(rows) / len(trace),
+        "rate_per_s": len(rows) / span if span > 0 else np.nan,
+        "gap_cv": _gap_cv(np.diff(trace.arrival_s[rows])),
+        "prompt_tokens_mean": float(trace.prompt_tokens[rows].mean()),
+        "output_tokens_mean": float(trace.output_tokens[rows].mean()),
+    }
+
+
+def _gap_cv(gaps: np.ndarray) -> float:
+    """Return standard deviation over mean of the gaps; NaN if none takes any time."""
+    return float(gaps.std() / gaps.mean()) if gaps.sum() > 0 else np.nan

@@ -25,6 +25,7 @@ import numpy as np
 from sweeps.workloads.arrivals import ARRIVALS, ArrivalProcess, Gamma, Poisson
 from sweeps.workloads.lengths import LENGTHS, LengthDistribution, Lognormal
 from sweeps.workloads.parameters import check_positive, check_whole, choose, construct
+from sweeps.workloads.tenants import Stream, TenantSpec, as_tenants, draw_tenants, tenant_rates
 from vecsched import Trace
 from vecsched.errors import ConfigError, did_you_mean
 
@@ -35,10 +36,12 @@ class SyntheticSpec:
 
     Attributes:
         requests: how many, at least 1.
-        rate_per_s: mean arrival rate.
+        rate_per_s: mean arrival rate, of all tenants together; None if each tenant has its own.
         prompt, output: length distributions; an object, or a mapping such as
-            {"distribution": "lognormal", "mean": 1000, "median": 900, "max": 8192}.
+            {"distribution": "lognormal", "mean": 1000, "median": 900, "max": 8192}. None if each
+            tenant has its own.
         arrivals: arrival process; an object, or {"process": "gamma", "cv": 2}, or "poisson".
+        tenants: `TenantSpec` objects or their mappings; none: a trace without tenants.
         seed: >= 0; the same specification gives the same trace with the same NumPy.
 
     Raises:
@@ -46,23 +49,54 @@ class SyntheticSpec:
     """
 
     requests: int
-    rate_per_s: float
-    prompt: LengthDistribution
-    output: LengthDistribution
+    rate_per_s: float | None = None
+    prompt: LengthDistribution | None = None
+    output: LengthDistribution | None = None
     arrivals: ArrivalProcess = field(default_factory=Poisson)
+    tenants: tuple[TenantSpec, ...] = ()
     seed: int = 0
 
     def __post_init__(self) -> None:
         check_whole("requests", self.requests, least=1)
-        check_positive("rate_per_s", self.rate_per_s)
         check_whole("seed", self.seed, least=0)
-        parts = {
+        if self.rate_per_s is not None:
+            check_positive("rate_per_s", self.rate_per_s)
+        parts: dict[str, Any] = {
             "arrivals": choose(ARRIVALS, self.arrivals, "process", "arrivals"),
-            "prompt": choose(LENGTHS, self.prompt, "distribution", "prompt"),
-            "output": choose(LENGTHS, self.output, "distribution", "output"),
+            "tenants": as_tenants(self.tenants),
         }
+        for name in ("prompt", "output"):
+            if getattr(self, name) is not None:
+                parts[name] = choose(LENGTHS, getattr(self, name), "distribution", name)
         for name, part in parts.items():
             object.__setattr__(self, name, part)
+        self.streams()  # complains about what is missing
+
+    def streams(self) -> list[Stream]:
+        """Return what is drawn: a stream of requests for each tenant, or the one of them all.
+
+        Raises:
+            ConfigError: a part is missing, or rates are given twice.
+        """
+        tenants = self.tenants or (TenantSpec(name="all"),)
+        rates = tenant_rates(tenants, self.rate_per_s)
+        return [
+            Stream(
+                each.name,
+                rate,
+                each.arrivals or self.arrivals,
+                self._lengths("prompt", each),
+                self._lengths("output", each),
+            )
+            for each, rate in zip(tenants, rates, strict=True)
+        ]
+
+    def _lengths(self, name: str, tenant: TenantSpec) -> LengthDistribution:
+        lengths = getattr(tenant, name) or getattr(self, name)
+        if lengths is None:
+            owner = f" of tenant {tenant.name!r}" if self.tenants else ""
+            raise ConfigError(f"parameter {name!r}{owner} is missing")
+        return lengths
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any]) -> "SyntheticSpec":
@@ -100,17 +134,22 @@ def generate(spec: SyntheticSpec) -> Trace:
 
     Gaps, prompts and outputs come from three independent streams of one seed (common random
     numbers): another rate or arrival process leaves the lengths as they are, another length
-    distribution leaves the arrivals, and a longer trace begins with the shorter one.
+    distribution leaves the arrivals, and a longer trace begins with the shorter one. With tenants,
+    each has three such streams of its own; see `sweeps.workloads.tenants.draw_tenants`.
 
     Raises:
         InputError: the trace would be longer than the clock's 53 days.
     """
-    streams = np.random.SeedSequence(spec.seed).spawn(3)
-    gaps, prompts, outputs = (np.random.default_rng(stream) for stream in streams)
+    streams = spec.streams()
+    if spec.tenants:
+        return draw_tenants(streams, spec.requests, spec.seed)
+    (stream,) = streams
+    seeds = np.random.SeedSequence(spec.seed).spawn(3)
+    gaps, prompts, outputs = (np.random.default_rng(seed) for seed in seeds)
     return Trace(
-        spec.arrivals.times(gaps, spec.requests, spec.rate_per_s),
-        spec.prompt.tokens(prompts, spec.requests),
-        spec.output.tokens(outputs, spec.requests),
+        stream.arrivals.times(gaps, spec.requests, stream.rate_per_s),
+        stream.prompt.tokens(prompts, spec.requests),
+        stream.output.tokens(outputs, spec.requests),
     )
 
 

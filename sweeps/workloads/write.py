@@ -5,15 +5,15 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pa_parquet
 
-from sweeps.workloads.columns import CONVERTERS
-from sweeps.workloads.native import SCHEMA_KEY, SCHEMA_VERSION
+from sweeps.workloads.build import CONVERTERS
+from sweeps.workloads.formats.native import SCHEMA_KEY, SCHEMA_VERSION
 from vecsched import Trace
 from vecsched.errors import InputError
 
@@ -49,6 +49,15 @@ def write_trace(trace: Trace, path: str | os.PathLike[str]) -> None:
             writer(table, file)
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror or error}", source=path) from None
+
+
+def as_records(trace: Trace, count: int) -> list[dict[str, Any]]:
+    """Return the first rows as `write_trace` writes them; None for an instant that does not exist.
+
+    Raises:
+        InputError: labels are of mixed types.
+    """
+    return _to_table(trace).slice(0, count).to_pylist()
 
 
 def _to_table(trace: Trace) -> pa.Table:

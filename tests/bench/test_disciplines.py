@@ -40,7 +40,7 @@ def test_tight_kv(benchmark, ledger, discipline):
 
 def with_tight_kv(config: SchedulerConfig) -> tuple[SchedulerConfig, float]:
     """Return the configuration with the most KV at which a tenth of the requests is preempted."""
-    too_few, enough = longest_request(TRACE), 2 * CONFIG.kv_blocks
+    too_few, enough = longest_request(TRACE), CONFIG.kv_blocks
     while enough - too_few > 16:
         middle = (too_few + enough) // 2
         if preempted_share(config.replace(kv_blocks=middle)) >= 0.1:

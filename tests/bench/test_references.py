@@ -12,14 +12,16 @@ from workload import AFFINE, CONFIG, COST, LOADS, trace_at
 from vecsched import simulate
 from vecsched.clock import to_ps, to_seconds
 
+TIGHT = CONFIG.replace(kv_blocks=8_000)
 INSTANTS = ("admitted_s", "first_token_s", "finished_s")
 
 
+@pytest.mark.parametrize("config", [CONFIG, TIGHT], ids=["ample KV", "tight KV"])
 @pytest.mark.parametrize("load", LOADS)
-def test_step_equals_simulate(load):
+def test_step_equals_simulate(load, config):
     trace = trace_at(load)
-    requests = simulate(trace, CONFIG, COST).requests
-    for name, column in zip(INSTANTS, Step(trace, CONFIG, AFFINE)(), strict=True):
+    requests = simulate(trace, config, COST).requests
+    for name, column in zip(INSTANTS, Step(trace, config, AFFINE)(), strict=True):
         np.testing.assert_array_equal(to_seconds(column), requests[name], err_msg=name)
 
 

@@ -11,9 +11,10 @@ from timing import compare, in_cpu_seconds
 from workload import AFFINE, CONFIG, COST, LOADS, Lengths, trace_at
 
 from vecsched import Trace, simulate
-from vecsched.assembly import RecordPool, assemble
+from vecsched.assembly import assemble
 from vecsched.disciplines import strict
 from vecsched.kernels.engine import FINISHED, Engine
+from vecsched.pool import RecordPool
 
 pytestmark = in_cpu_seconds
 at_each_load = pytest.mark.parametrize("load", LOADS)
