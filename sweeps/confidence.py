@@ -10,6 +10,7 @@ fewer than about ten seeds they are somewhat too narrow; with one there is none.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -131,6 +132,7 @@ def _estimates(values: pd.DataFrame, level: float) -> np.ndarray:
     return np.column_stack([columns.mean(axis=1), bounds.T])
 
 
+@cache
 def _weights(seeds: int) -> np.ndarray:
     """Return how much each seed counts in each resample's mean: float64 (seeds, resamples)."""
     rng = np.random.default_rng(_SEED)

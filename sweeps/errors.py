@@ -3,8 +3,10 @@
 ::
 
     VecschedError
-    ├── SpecError (ValueError)    a sweep file is misspelled, or asks for something impossible
-    └── StoreError (OSError)      a sweep's output cannot be written or read
+    ├── SpecError (ValueError)      a sweep file is misspelled, or asks for something impossible
+    ├── StoreError (OSError)        a sweep's output cannot be written or read
+    ├── WorkerError (RuntimeError)  a cluster cannot be used, or its workers keep dying
+    └── ScenarioError (ValueError)  a step log cannot be read
 """
 
 from vecsched.errors import VecschedError
@@ -16,6 +18,10 @@ class SpecError(VecschedError, ValueError):
 
 class StoreError(VecschedError, OSError):
     """Output that cannot be written or read; names the path and the reason."""
+
+
+class WorkerError(VecschedError, RuntimeError):
+    """A cluster that cannot be reached or runs other code, or workers that die again and again."""
 
 
 class ScenarioError(VecschedError, ValueError):

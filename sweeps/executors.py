@@ -1,6 +1,6 @@
-"""Where simulations run: in this thread, or in threads over the cores.
+"""Where simulations run: in this thread, in threads over the cores, or on a cluster.
 
-**The contract of an executor**, for the next one (a cluster's, say) to keep in one file:
+**The contract of an executor**, for the next one to keep in one file, as `sweeps.dask_executor`:
 
 - `run(work, tasks)` calls `work(task.trace, task.points)` once for each task and yields
   `(task, result)` in the order of `tasks`, whatever finishes first.
@@ -18,8 +18,9 @@
 
 import os
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import NamedTuple, Protocol, TypeVar
 
 from sweeps.space import Point
@@ -107,3 +108,28 @@ def choose_executor(workers: int | None) -> Executor:
     if workers < 1:
         raise ConfigError(f"workers must be a whole number >= 1, not {workers!r}")
     return SerialExecutor() if workers == 1 else ThreadsExecutor(workers)
+
+
+@contextmanager
+def open_executor(workers: int | None, dask: str | None = None) -> Iterator[Executor]:
+    """Open an executor, and close it in the end.
+
+    Args:
+        workers: simulations at once; None: one a core, or all that the cluster has.
+        dask: "local" for a Dask cluster of processes on this machine, or a scheduler's address.
+
+    Raises:
+        ConfigError: the number is below one, or Dask is not installed.
+        WorkerError: the cluster cannot be used.
+    """
+    if dask is None:
+        yield choose_executor(workers)
+        return
+    try:
+        from sweeps.dask_executor import connected
+    except ImportError as error:
+        raise ConfigError(
+            f"Dask is not installed ({error}): pip install 'vecsched[dask]'"
+        ) from None
+    with connected(dask, workers) as executor:
+        yield executor

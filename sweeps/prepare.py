@@ -5,17 +5,26 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import groupby, islice
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from sweeps.executors import Task
 from sweeps.keys import key_context, point_key, trace_fingerprint
 from sweeps.rows import Outcomes, Summary, outcomes_of
 from sweeps.space import Point, Space, check_on_trace
 from sweeps.spec import SweepSpec
-from vecsched import CostModel, MetricOptions, Result, Trace, engine_version
+from vecsched import CostModel, MetricOptions, Trace, engine_version
 from vecsched.errors import VecschedError
 
-Simulate = Callable[..., Result]
+
+class Summarised(Protocol):
+    """What a simulation, or what takes its place, returns."""
+
+    @property
+    def summary(self) -> Summary:
+        """The metrics, by name."""
+
+
+Simulate = Callable[..., Summarised]
 IsDone = Callable[[Point, str], bool]
 
 
@@ -46,7 +55,7 @@ class PointRunner:
     costs: Mapping[str, CostModel]
     options: MetricOptions
     metrics: tuple[str, ...]
-    encode: Callable[[Result], bytes] | None = None
+    encode: Callable[[Any], bytes] | None = None
 
     def __call__(self, trace: Trace, points: Sequence[Point]) -> TaskResult:
         """Simulate each point; an error that vecsched raises on purpose is its outcome."""
@@ -68,7 +77,7 @@ class PointRunner:
         seconds = time.perf_counter() - started
         return TaskResult(outcomes_of(summaries, errors, self.metrics), tables, seconds)
 
-    def _result(self, trace: Trace, point: Point) -> Result:
+    def _result(self, trace: Trace, point: Point) -> Summarised:
         cost = self.costs[point.choice.cost]
         return self.simulate(trace, point.choice.config, cost, metrics=self.options)
 

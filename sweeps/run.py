@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from sweeps.executors import Executor, Task, choose_executor
+from sweeps.executors import Executor, Task, choose_executor, open_executor
 from sweeps.prepare import PointRunner, Simulate, Sweep, TaskResult
 from sweeps.request_tables import RequestTables, encode
 from sweeps.rows import Rows, row_schema
@@ -60,14 +60,16 @@ class RunOptions(NamedTuple):
     """How to run a sweep.
 
     Attributes:
-        workers: simulations at once; None: one a core.
+        workers: simulations at once; None: one a core, or all that the cluster has.
         resume: go on with what an earlier run has left, and do not repeat what it has done.
         per_request: keep every point's table of requests, too; see `sweeps.request_tables`.
+        dask: "local" for a Dask cluster on this machine, or a scheduler's address; None: threads.
     """
 
     workers: int | None = None
     resume: bool = False
     per_request: bool = False
+    dask: str | None = None
 
 
 _DEFAULT = RunOptions()
@@ -147,11 +149,13 @@ def run_sweep(
         StoreError: the output cannot be written; told before the first simulation if possible.
     """
     output, watcher = Path(output), progress or Silent()
-    executor = choose_executor(options.workers)
     sweep = Sweep.of(spec, purpose)
     requests = len(sweep.traces.of(spec.trace[0].label, spec.seeds_of(spec.trace[0])[0]))
     tables = RequestTables(output) if options.per_request else None
-    with open_store(output, resume=options.resume, note=watcher.note) as store:
+    with (
+        open_store(output, resume=options.resume, note=watcher.note) as store,
+        open_executor(options.workers, options.dask) as executor,
+    ):
         _compile(sweep.space, watcher)
         run = _Run(sweep, store, tables, watcher)
         started = time.perf_counter()

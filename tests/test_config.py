@@ -8,21 +8,22 @@ import pytest
 
 from vecsched import DISCIPLINES, SchedulerConfig
 from vecsched.clock import HORIZON_S
+from vecsched.config import parse_weights
 from vecsched.errors import ConfigError
 
 LARGEST = 2**31 - 1
 
 FROM_ONE = ("max_batch_size", "max_num_batched_tokens", "prefill_chunk_size", "block_size")
 FROM_ONE_OR_NONE = ("kv_blocks", "max_prefill_tokens", "max_tokens", "max_model_len")
-FROM_ZERO = ("lookahead", "long_prefill_token_threshold")
+FROM_ZERO = ("lookahead", "long_prefill_token_threshold", "prediction_seed")
 SECONDS_OR_NONE = ("max_wait_s", "timeout_s")
 SWITCHES = (
     "enable_chunked_prefill",
     "long_prefill_token_threshold_adaptive",
     "scheduler_reserve_full_isl",
 )
-NAMES = ("discipline", "policy", "kv_reserve", "vllm_version")
-SHARES = ("watermark",)
+NAMES = ("discipline", "policy", "kv_reserve", "vllm_version", "tenant_weights")
+BELOW = {"watermark": 1, "prediction_error": 10}
 
 
 def test_no_field_is_left_out_here():
@@ -33,7 +34,7 @@ def test_no_field_is_left_out_here():
         *SECONDS_OR_NONE,
         *SWITCHES,
         *NAMES,
-        *SHARES,
+        *BELOW,
     )
     assert {field.name for field in dataclasses.fields(SchedulerConfig)} == set(listed)
 
@@ -81,11 +82,32 @@ def test_switches(name, value):
     assert getattr(SchedulerConfig(**{name: np.False_}), name) is False
 
 
-@pytest.mark.parametrize("name", SHARES)
-@pytest.mark.parametrize("value", [-0.1, 1, 1.5, math.nan, "0.1", True])
-def test_shares(name, value):
-    expected = f"{name} must be a number from 0 to below 1, not {value!r}"
+@pytest.mark.parametrize("name", BELOW)
+@pytest.mark.parametrize("value", [-0.1, 10, math.nan, math.inf, "0.1", True])
+def test_numbers_below_a_bound(name, value):
+    expected = f"{name} must be a number from 0 to below {BELOW[name]}, not {value!r}"
     assert refusal(**{name: value, "kv_blocks": 10}) == expected
+    last = math.nextafter(BELOW[name], 0)
+    assert getattr(SchedulerConfig(**{name: last, "kv_blocks": 10}), name) == last
+
+
+def test_tenant_weights():
+    assert parse_weights("") == {}
+    assert parse_weights(" a = 2, b-1=0.001 ,, ") == {"a": 2.0, "b-1": 0.001}
+    for text, entry in (
+        ("a", "a"),
+        ("a=", "a="),
+        ("=2", "=2"),
+        ("a=2,a=3", "a=3"),
+        ("a=0", "a=0"),
+        ("a=1001", "a=1001"),
+        ("a=nan", "a=nan"),
+        ("a=x", "a=x"),
+    ):
+        assert refusal(tenant_weights=text) == (
+            f"tenant_weights {text!r}: {entry!r} should be a new name=weight with a weight from "
+            "0.001 to 1000"
+        )
 
 
 @pytest.mark.parametrize(
@@ -121,6 +143,11 @@ def test_every_slot_needs_a_token_where_all_decode_at_once(discipline):
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
+        (
+            {"policy": "drr(5)", "lookahead": 2},
+            "lookahead 2 with policy 'drr(5)': fair queueing does not pass over the tenant whose "
+            "turn it is",
+        ),
         ({"watermark": 0.1}, "watermark is a share of kv_blocks, which is not set"),
         (
             {"watermark": 0.1, "kv_blocks": 10, "vllm_version": "0.19"},

@@ -6,13 +6,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from naive.policies import POLICIES as NAIVE_POLICIES
 from naive.policies import policy_key
+from naive.predictions import blurred
 
 from vecsched import POLICIES, SchedulerConfig, Trace
 from vecsched import policies as vecsched_policies
 from vecsched.clock import to_ps
 from vecsched.errors import ConfigError
-from vecsched.policies import order_of, parse_policy
+from vecsched.policies import as_believed, order_of, parse_policy, predicted_output
 
 # Quarters, so that sums are exact, and few of them, so that there are ties.
 quarters = st.integers(0, 8).map(lambda n: n / 4)
@@ -26,8 +28,8 @@ request = st.fixed_dictionaries(
         "engine_time_s": quarters,
     }
 )
-requests = st.lists(request, min_size=1, max_size=30)
-policy_names = st.sampled_from([*POLICIES, "aging(0)", "aging(2.5)", "random(7)", " edf "])
+requests = st.lists(request, min_size=1, max_size=12)
+policy_names = st.sampled_from([*NAIVE_POLICIES, "aging(0)", "aging(2.5)", "random(7)", " edf "])
 
 
 def trace_of(records, without=()) -> Trace:
@@ -113,6 +115,13 @@ def test_lots_are_those_of_splitmix64():
     assert lots.dtype == np.uint64
 
 
+def test_a_fair_policy_keeps_each_tenants_own_order():
+    # Tenants are numbered by their first arrival: b at 0 s, then a.
+    trace = Trace([3.0, 0.0, 1.0, 2.0], [1] * 4, [1] * 4, tenant=["b", "b", "a", "a"])
+    for policy in ("vtc", "drr(5)", "wfq"):
+        assert rows_served(trace, policy) == [1, 0, 2, 3]
+
+
 def test_every_seed_draws_another_order():
     trace = Trace([0.0] * 8, [1] * 8, [1] * 8)
     orders = {tuple(rows_served(trace, f"random({seed})")) for seed in range(20)}
@@ -131,10 +140,15 @@ def test_every_seed_draws_another_order():
         ("aging(1e3)", ("aging", 1000.0)),
         ("random", ("random", 0.0)),
         ("random(12)", ("random", 12.0)),
+        ("drr", ("drr", 2000.0)),
+        ("drr(1)", ("drr", 1.0)),
     ],
 )
 def test_what_a_policy_is_called(text, expected):
     assert parse_policy(text) == expected
+
+
+NUMBER = "a number from 0 to 9007199254740991"
 
 
 @pytest.mark.parametrize(
@@ -147,14 +161,20 @@ def test_what_a_policy_is_called(text, expected):
         (None, f"unknown policy None; known: {', '.join(POLICIES)}"),
         ("fcfs(1)", "policy 'fcfs' takes no parameter, but 'fcfs(1)' gives one"),
         ("fcfs()", "policy 'fcfs' takes no parameter, but 'fcfs()' gives one"),
-        ("aging()", "policy 'aging()': the parameter must be a number >= 0, not ''"),
-        ("aging(fast)", "policy 'aging(fast)': the parameter must be a number >= 0, not 'fast'"),
-        ("aging(-1)", "policy 'aging(-1)': the parameter must be a number >= 0, not '-1'"),
-        ("aging(nan)", "policy 'aging(nan)': the parameter must be a number >= 0, not 'nan'"),
-        ("aging(inf)", "policy 'aging(inf)': the parameter must be a number >= 0, not 'inf'"),
+        ("aging()", f"policy 'aging()': the parameter must be {NUMBER}, not ''"),
+        ("aging(fast)", f"policy 'aging(fast)': the parameter must be {NUMBER}, not 'fast'"),
+        ("aging(-1)", f"policy 'aging(-1)': the parameter must be {NUMBER}, not '-1'"),
+        ("aging(nan)", f"policy 'aging(nan)': the parameter must be {NUMBER}, not 'nan'"),
+        ("aging(inf)", f"policy 'aging(inf)': the parameter must be {NUMBER}, not 'inf'"),
         (
             "random(1.5)",
-            "policy 'random(1.5)': the parameter must be a whole number >= 0, not '1.5'",
+            "policy 'random(1.5)': the parameter must be a whole number from 0 to "
+            "9007199254740991, not '1.5'",
+        ),
+        # Tenants that may never spend would wait for ever.
+        (
+            "drr(0)",
+            "policy 'drr(0)': the parameter must be a whole number from 1 to 2147483647, not '0'",
         ),
     ],
 )
@@ -174,6 +194,32 @@ def test_a_missing_column_is_named(policy, column):
         order_of(Trace([0.0], [1], [1]), policy)
     expected = f"policy {policy!r} needs the trace column {column!r}, which is missing"
     assert str(caught.value) == expected
+
+
+# What policies believe of an output
+
+
+def test_without_an_error_the_prediction_is_the_truth_or_the_column():
+    assert as_believed(FOUR, 0.0, 0) is FOUR
+    trace = Trace([0.0, 0.0], [1, 1], [9, 1], predicted_output_tokens=[2, 3])
+    assert as_believed(trace, 0.0, 5).output_tokens.tolist() == [2, 3]
+    assert rows_served(as_believed(trace, 0.0, 5), "shortest_output") == [0, 1]
+    assert rows_served(trace, "shortest_output") == [1, 0]
+
+
+@given(st.lists(st.integers(1, 5000), min_size=1, max_size=20), st.integers(0, 2**31 - 1))
+def test_a_blurred_prediction_is_the_oracles(outputs, seed):
+    trace = Trace([0.0] * len(outputs), [1] * len(outputs), outputs)
+    expected = [
+        blurred(row, {"output_tokens": output}, 0.5, seed) for row, output in enumerate(outputs)
+    ]
+    assert predicted_output(trace, 0.5, seed).tolist() == expected
+
+
+def test_a_prediction_of_the_trace_is_not_blurred_again():
+    trace = Trace([0.0], [1], [1], predicted_output_tokens=[2])
+    with pytest.raises(ConfigError, match="but the trace has predicted_output_tokens"):
+        predicted_output(trace, 0.1, 0)
 
 
 def test_every_policy_is_in_the_documentation():

@@ -126,6 +126,13 @@ def test_ends_in_the_middle_of_a_stretch():
     assert result.summary["itl_max_s"] == 2.0
 
 
+def test_a_cancellation_at_the_timeout_is_a_cancellation():
+    # Both time out at 4, within the iteration of the prompts (1 + 8 x 0.5 s): they end at 5.
+    result = run([(0.0, 4, 9)] * 2, cancel_at_s=[4.0, 4.5], timeout_s=4.0)
+    assert column(result, "status") == ["cancelled", "timed_out"]
+    assert column(result, "finished_s") == [5.0, 5.0]
+
+
 def test_one_output_token_waits_out_an_iteration():
     # Both prompts: 1 + 8 x 0.5 = 5. Row 1 has its only token, but goes on for one iteration, in
     # which row 0 reads 5, and is completed at 6.875.

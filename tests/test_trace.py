@@ -10,7 +10,13 @@ from vecsched import Trace
 from vecsched.clock import HORIZON_S
 from vecsched.errors import InputError
 
-INT_COLUMNS = ("prompt_tokens", "output_tokens", "kv_blocks", "priority")
+INT_COLUMNS = (
+    "prompt_tokens",
+    "output_tokens",
+    "kv_blocks",
+    "priority",
+    "predicted_output_tokens",
+)
 
 
 def three(**columns) -> Trace:
@@ -34,6 +40,7 @@ def test_columns_and_their_types():
         deadline_s=[9.0, None, math.nan],
         cancel_at_s=(1, 2, 3),
         engine_time_s=[0, 0.5, 0.5],
+        predicted_output_tokens=[4, 5, 0],
         id=["x", "y", "z"],
     )
     assert len(trace) == 3
@@ -49,8 +56,8 @@ def test_columns_and_their_types():
 def test_what_is_not_given():
     trace = three()
     assert trace.id.tolist() == [0, 1, 2]
-    optional = ("kv_blocks", "priority", "tenant", "deadline_s", "cancel_at_s", "engine_time_s")
-    assert [getattr(trace, name) for name in optional] == [None] * 6
+    for name in (*INT_COLUMNS[2:], "tenant", "deadline_s", "cancel_at_s", "engine_time_s"):
+        assert getattr(trace, name) is None
 
 
 @pytest.mark.parametrize(
@@ -127,6 +134,7 @@ def test_an_empty_prompt_or_output_is_for_the_simulation_to_refuse():
         ("output_tokens", [1, math.inf, 3], "row 1, {}: inf: must not exceed 2147483647"),
         ("output_tokens", [1, 2], "{}: has 2 rows, but arrival_s has 3"),
         ("kv_blocks", [1, 2, -3], "row 2, {}: -3: must not be negative"),
+        ("predicted_output_tokens", [1, 2, -3], "row 2, {}: -3: must not be negative"),
         ("priority", [1, 2, 0.5], "row 2, {}: 0.5: must be a whole number"),
         (
             "priority",

@@ -26,6 +26,7 @@ interpolation is linear in n, not in log n: decode attention is linear in n.
 """
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -172,6 +173,9 @@ class CostModel:
         |---|---|---|---|
         | `llama3-8b-a100` | Llama-3-8B, bf16, one A100-80G | Vidur | mean 1.1 %, max 6 % |
         | `llama3-8b-h100` | Llama-3.1-8B, bf16, one H100 | aiconfigurator | mean 0.8 %, max 7 % |
+        | `llama3-8b-rtxpro6000` | Llama-3.1-8B, bf16, RTX PRO 6000 | LLMServingSim | mean 0.8 % |
+        | `llama3-8b-rtx4090` | Llama-3.1-8B, bf16, RTX 4090 | LLMServingSim | mean 0.1 % |
+        | `qwen2-7b-a30` | Qwen-2-7B, bf16, one A30 | Vidur's profiler | mean 0.7 %, max 8 % |
 
         Vidur (commit 7d47513, MIT) predicts iteration times from its profiles: they are no
         measurement. Two of its 231 rows, decodes cut off at the end of its attention table, lie
@@ -245,11 +249,16 @@ class CostModel:
             plain["mixed_attention"] = self.mixed_attention.to_dict()
         return {"format": FORMAT, **plain, "error": dict(self.error)}
 
+    def to_json(self) -> str:
+        """Return the text of the model's file."""
+        text = json.dumps(self.to_dict(), indent=1)
+        # Lists of numbers on one line. Strings hold no line ends, so this finds lists only.
+        return re.sub(r"\[\n[^][{}]*\n\s*\]", lambda row: re.sub(r"\n\s*", "", row[0]), text) + "\n"
+
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model as JSON."""
-        text = json.dumps(self.to_dict(), indent=1)
         with open(path, "w", encoding="utf-8") as file:
-            file.write(text + "\n")
+            file.write(self.to_json())
 
     def tables(self, max_tokens: int, max_batch_size: int) -> CostTables:
         """Expand to int64 picosecond tables up to the largest iteration (kept for the next call).

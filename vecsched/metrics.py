@@ -120,31 +120,36 @@ def summarise(
 
 
 def _goals(options: MetricOptions, isolated: Isolated, start_ps: int, end_ps: int) -> Goals:
-    slos = (options.ttft_slo_s, options.tpot_slo_s, options.e2e_slo_s)
     limit = isolated.starvation_s if options.starvation_s is None else options.starvation_s
     return Goals(
-        *(math.inf if slo is None else float(slo) for slo in slos),
+        ttft_s=_bound(options.ttft_slo_s),
+        tpot_s=_bound(options.tpot_slo_s),
+        e2e_s=_bound(options.e2e_slo_s),
         starvation_s=float(limit),
         steady_from_ps=start_ps + round(options.warmup * (end_ps - start_ps)),
         steady_to_ps=end_ps - round(options.cooldown * (end_ps - start_ps)),
     )
 
 
+def _bound(slo: float | None) -> float:
+    return math.inf if slo is None else float(slo)
+
+
 def _latencies(engine: Engine, isolated: Isolated, goals: Goals) -> Latencies:
     latencies = Latencies(
         values=np.empty((LATENCIES, len(isolated.picoseconds)), np.float64),
-        count=np.zeros(LATENCIES, np.int64),
+        counts=np.zeros(LATENCIES, np.int64),
         total=np.zeros(LATENCIES, np.float64),
         squares=np.zeros(LATENCIES, np.float64),
         totals=np.zeros(TOTALS, np.int64),
     )
     measure_latencies(engine.requests, engine.outcome, isolated.picoseconds, goals, latencies)
-    sum_latencies(latencies.values, latencies.count, latencies.total, latencies.squares)
+    sum_latencies(latencies.values, latencies.counts, latencies.total, latencies.squares)
     return latencies
 
 
 def _values(latencies: Latencies, row: int) -> np.ndarray:
-    return latencies.values[row, : latencies.count[row]]
+    return latencies.values[row, : latencies.counts[row]]
 
 
 def _latency_summary(latencies: Latencies, scratch: SelectionScratch) -> dict[str, Any]:
@@ -152,7 +157,7 @@ def _latency_summary(latencies: Latencies, scratch: SelectionScratch) -> dict[st
     wanted = [*QUANTILES.values(), 1.0]
     for row, (name, unit) in _NAMES.items():
         *quantiles, largest = quantiles_of(_values(latencies, row), wanted, scratch)
-        summary[f"{name}_mean{unit}"] = quotient(float(latencies.total[row]), latencies.count[row])
+        summary[f"{name}_mean{unit}"] = quotient(float(latencies.total[row]), latencies.counts[row])
         for label, value in zip(QUANTILES, quantiles, strict=True):
             summary[f"{name}_{label}{unit}"] = value
         summary[f"{name}_max{unit}"] = largest
@@ -241,7 +246,7 @@ def _starvation(
 def _fairness(
     latencies: Latencies, summary: dict[str, Any], scratch: SelectionScratch
 ) -> dict[str, Any]:
-    slowdowns, count = _values(latencies, SLOWDOWN), int(latencies.count[SLOWDOWN])
+    slowdowns, count = _values(latencies, SLOWDOWN), int(latencies.counts[SLOWDOWN])
     total = float(latencies.total[SLOWDOWN])
     variance, gini = math.nan, math.nan
     if count > 0:
@@ -261,11 +266,11 @@ def _fairness(
 def _jain(latencies: Latencies, row: int) -> float:
     """Jain's index (Jain, Chiu and Hawe, 1984): (sum x)^2 / (n sum x^2)."""
     total = float(latencies.total[row])
-    return quotient(total * total, int(latencies.count[row]) * float(latencies.squares[row]))
+    return quotient(total * total, int(latencies.counts[row]) * float(latencies.squares[row]))
 
 
 def _long_over_short_wait(latencies: Latencies, engine: Engine, by_size: np.ndarray) -> float:
-    admitted = int(latencies.count[WAIT])
+    admitted = int(latencies.counts[WAIT])
     if admitted == 0:
         return math.nan
     part = np.zeros(len(by_size), np.int8)

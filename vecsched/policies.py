@@ -42,18 +42,40 @@ from vecsched.errors import ConfigError, did_you_mean
 from vecsched.trace import Trace
 
 
+class Parameter(NamedTuple):
+    """The number that may stand in parentheses behind a policy's name."""
+
+    default: float
+    least: int = 0
+    most: int = 2**53 - 1  # float64 holds every whole number up to here
+    is_whole: bool = False
+
+    def read(self, text: str) -> float | None:
+        """Return the number that `text` says, or None if it cannot be the parameter."""
+        try:
+            value = float(text)
+        except ValueError:
+            return None
+        is_good = self.least <= value <= self.most and not (self.is_whole and value % 1)
+        return value if is_good else None
+
+    def __str__(self) -> str:
+        kind = "a whole number" if self.is_whole else "a number"
+        return f"{kind} from {self.least} to {self.most}"
+
+
 class Policy(NamedTuple):
     """One row of the table.
 
     Attributes:
         keys: key of each request; smaller goes first.
-        default: of the parameter, if it takes one.
+        parameter: what may stand in parentheses behind the name, if anything.
         needs: a column that the trace must have.
         is_fair: tenants take turns; the key orders the requests of one tenant.
     """
 
     keys: Callable[[Trace, float], np.ndarray]
-    default: float | None = None
+    parameter: Parameter | None = None
     needs: str | None = None
     is_fair: bool = False
 
@@ -128,10 +150,10 @@ POLICIES: dict[str, Policy] = {
     "priority": Policy(priority, needs="priority"),
     "deadline": Policy(deadline, needs="deadline_s"),
     "edf": Policy(deadline, needs="deadline_s"),
-    "aging": Policy(aging, default=100.0),
-    "random": Policy(random, default=0.0),
+    "aging": Policy(aging, Parameter(100.0)),
+    "random": Policy(random, Parameter(0.0, is_whole=True)),
     "vtc": Policy(fcfs, is_fair=True),
-    "drr": Policy(fcfs, default=2000.0, is_fair=True),
+    "drr": Policy(fcfs, Parameter(2000.0, least=1, most=2**31 - 1, is_whole=True), is_fair=True),
     "wfq": Policy(fcfs, is_fair=True),
 }
 
@@ -140,26 +162,21 @@ def parse_policy(text: str) -> tuple[str, float]:
     """Split "name" or "name(parameter)" into the name and its parameter (default filled in).
 
     Raises:
-        ConfigError: the policy is unknown, or its parameter missing, superfluous or no number.
+        ConfigError: the policy is unknown, or its parameter superfluous, no number or out of range.
     """
     match = re.fullmatch(r"\s*(\w+)\s*(?:\(\s*([^()]*?)\s*\))?\s*", str(text))
     name = match[1] if match else str(text)
     if match is None or name not in POLICIES:
         raise ConfigError(f"unknown policy {text!r}; {did_you_mean(name, POLICIES)}")
-    default = POLICIES[name].default
-    if match[2] is None:
-        return name, default or 0.0
-    if default is None:
+    parameter, given = POLICIES[name].parameter, match[2]
+    if given is None:
+        return name, parameter.default if parameter else 0.0
+    if parameter is None:
         raise ConfigError(f"policy {name!r} takes no parameter, but {text!r} gives one")
-    try:
-        parameter = float(match[2])
-    except ValueError:
-        parameter = -1.0
-    whole_number_wanted = name in ("random", "drr")
-    if not 0 <= parameter < 2**53 or (whole_number_wanted and parameter != int(parameter)):
-        kind = "whole number" if whole_number_wanted else "number"
-        raise ConfigError(f"policy {text!r}: the parameter must be a {kind} >= 0, not {match[2]!r}")
-    return name, parameter
+    value = parameter.read(given)
+    if value is None:
+        raise ConfigError(f"policy {text!r}: the parameter must be {parameter}, not {given!r}")
+    return name, value
 
 
 def predicted_output(trace: Trace, error: float, seed: int) -> np.ndarray:

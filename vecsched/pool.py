@@ -22,7 +22,7 @@ class RecordPool:
             free = self._free[capacity, slots, logging]
             record = free.pop() if free else None
         record = record or empty_record(capacity, slots, logging)
-        record.count[:] = 0
+        record.written[:] = 0
         return record
 
     def give_back(self, record: Record) -> None:

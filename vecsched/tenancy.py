@@ -70,10 +70,16 @@ def measure(
     """Replay the record of a run; with `curve`, keep what each tenant had at each line's end."""
     tenants = len(trace.tenants)
     timeline = _timeline(trace, engine)
-    by_tenant = [np.zeros(tenants, np.int64) for _ in range(7)]
+    zeros = [np.zeros(tenants, np.int64) for _ in range(7)]
     shares = Shares(
-        prices_of(trace, config),
-        *by_tenant,
+        price=prices_of(trace, config),
+        decodes=zeros[0],
+        backlog=zeros[1],
+        gain=zeros[2],
+        service=zeros[3],
+        row_service=zeros[4],
+        backlogged_service=zeros[5],
+        backlogged_ps=zeros[6],
         place=np.zeros(PLACES, np.int64),
         difference=np.zeros(DIFFERENCES, np.float64),
         curve=np.empty((len(timeline.lines) if curve else 0, tenants), np.int64),

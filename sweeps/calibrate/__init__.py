@@ -15,28 +15,57 @@ Every fit minimises the mean relative error itself with no negative coefficient,
 cannot bend it. `CostModel.error` says how far the model is from what it was made from, by kind of
 iteration, on the rows of the fit and on rows held out of it.
 
+`calibrate` tells a source by its files and does all this for `vecsched calibrate`.
+
 Reading guide: `iterations` (what an iteration is and how a model's error is measured), `fitting`
-(the one solver), then `iteration_table` and `operators` (the two sources), `presets` (the cost
-models that ship with vecsched).
+(the one solver), then the fits: `iteration_table`, `operators`, `profile` with `attention_grid`,
+`run_log`; what they are made from: `aiconfigurator`, `llmservingsim`, `vidur`, `roofline`;
+`sources` (all of them, by name) and `presets` (the cost models that ship with vecsched).
 """
 
 from sweeps.calibrate.aiconfigurator import read_aiconfigurator
 from sweeps.calibrate.iteration_table import fit_iteration_table
-from sweeps.calibrate.iterations import Provenance, error_by_kind, predict_s
+from sweeps.calibrate.iterations import (
+    ENGINE_OVERHEAD_S,
+    Provenance,
+    error_by_kind,
+    predict_s,
+)
+from sweeps.calibrate.llmservingsim import read_llmservingsim
+from sweeps.calibrate.models import MODELS, find_shape
 from sweeps.calibrate.operators import OperatorTables, from_operators
 from sweeps.calibrate.presets import LLAMA_3_1_8B, build_presets, write_presets
+from sweeps.calibrate.profile import Profile, from_profile
+from sweeps.calibrate.roofline import Gpu, roofline
+from sweeps.calibrate.run_log import fit_run
 from sweeps.calibrate.shape import ModelShape
+from sweeps.calibrate.sources import SOURCES, Request, calibrate, check_error
+from sweeps.calibrate.vidur import read_vidur
 
 __all__ = [
+    "ENGINE_OVERHEAD_S",
     "LLAMA_3_1_8B",
+    "MODELS",
+    "SOURCES",
+    "Gpu",
     "ModelShape",
     "OperatorTables",
+    "Profile",
     "Provenance",
+    "Request",
     "build_presets",
+    "calibrate",
+    "check_error",
     "error_by_kind",
+    "find_shape",
     "fit_iteration_table",
+    "fit_run",
     "from_operators",
+    "from_profile",
     "predict_s",
     "read_aiconfigurator",
+    "read_llmservingsim",
+    "read_vidur",
+    "roofline",
     "write_presets",
 ]

@@ -42,7 +42,8 @@ def complete_grid(rows: pd.DataFrame) -> tuple[MixedAttention | None, int]:
         axes[2] = np.concatenate([[0], axes[2]])
     seconds, repaired = _put_right(axes, seconds)
     named = {name: axis.tolist() for name, axis in zip(AXES, axes, strict=True)}
-    return MixedAttention(**named, seconds=seconds), repaired
+    # To a nanosecond, one of a hundred thousand parts of a time: short files.
+    return MixedAttention(**named, seconds=np.round(seconds, 9)), repaired
 
 
 def planes(grid: MixedAttention) -> list[tuple[MixedAttention, pd.DataFrame]]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ from vecsched.errors import InputError, did_you_mean
 WILD = 2.0
 
 
-def read_csv(path: Path) -> pd.DataFrame:
+def read_csv(path: Path) -> "LatencyTable":
     """Read a CSV file, whatever its line ends, blank lines and unnamed index column.
 
     Raises:
@@ -22,37 +23,62 @@ def read_csv(path: Path) -> pd.DataFrame:
         frame = pd.read_csv(path, encoding="utf-8-sig", skipinitialspace=True)
     except (OSError, ValueError) as error:
         raise InputError(f"cannot be read as CSV: {error}", source=path) from None
-    return frame.rename(columns=str.strip)
+    return LatencyTable(frame.rename(columns=str.strip), path)
 
 
-def read_columns(
-    path: Path, counts: Sequence[str], time: str, *, labels: Sequence[str] = ()
-) -> pd.DataFrame:
-    """Read some columns of a table; rows without a time are left out.
+class LatencyTable(NamedTuple):
+    """A latency table and where it came from, for errors."""
 
-    Args:
-        path: the file.
-        counts: columns of whole numbers >= 0, also spelled as 7.0.
-        time: the column of durations, > 0 where it is not blank.
-        labels: columns taken as they are.
+    frame: pd.DataFrame
+    path: Path
 
-    Raises:
-        InputError: the file or a column is missing, or a value is no count or no time.
-    """
-    frame = read_csv(path)
-    for name in (*labels, *counts, time):
-        if name not in frame:
-            raise InputError(
-                f"missing column; {did_you_mean(name, map(str, frame.columns))}",
-                source=path,
-                field=name,
+    def only(self, keep: pd.Series) -> "LatencyTable":
+        """Return the table of the rows where `keep` is true."""
+        return self._replace(frame=self.frame[keep])
+
+    def columns(
+        self, counts: Sequence[str], time: str, *, labels: Sequence[str] = ()
+    ) -> pd.DataFrame:
+        """Return some columns, checked; rows without a time are left out.
+
+        Args:
+            counts: columns of whole numbers >= 0, also spelled as 7.0.
+            time: the column of durations, > 0 where it is not blank.
+            labels: columns taken as they are.
+
+        Raises:
+            InputError: a column is missing, or a value is no count or no time.
+        """
+        wanted = [*labels, *counts, time]
+        for name in wanted:
+            if name not in self.frame:
+                near = did_you_mean(name, map(str, self.frame.columns))
+                raise InputError(f"missing column; {near}", source=self.path, field=name)
+        rows = self.frame.loc[self.frame[time].notna(), wanted].copy()
+        for name in counts:
+            rows[name] = self._checked(rows[name], whole=True).astype(np.int64)
+        rows[time] = self._checked(rows[time], whole=False)
+        return rows
+
+    def _checked(self, column: pd.Series, *, whole: bool) -> pd.Series:
+        values = pd.to_numeric(column, errors="coerce").astype(np.float64)
+        if whole:
+            good, right = (
+                (values >= 0) & (values < np.inf) & (values % 1 == 0),
+                "a whole number >= 0",
             )
-    frame = frame[[*labels, *counts, time]]
-    frame = frame[frame[time].notna()]
-    for name in counts:
-        frame[name] = _checked(frame, name, path, whole=True).astype(np.int64)
-    frame[time] = _checked(frame, time, path, whole=False)
-    return frame
+        else:
+            good, right = (values > 0) & (values < np.inf), "a time > 0"
+        if not good.all():
+            place = int(np.argmin(good.to_numpy()))
+            raise InputError(
+                f"must be {right}",
+                source=self.path,
+                row=int(column.index[place]),
+                field=str(column.name),
+                value=column.iloc[place],
+            )
+        return values
 
 
 def by_size(rows: pd.DataFrame, count: str, time: str, sizes: np.ndarray) -> np.ndarray:
@@ -70,19 +96,3 @@ def by_size(rows: pd.DataFrame, count: str, time: str, sizes: np.ndarray) -> np.
     middle[1:-1] = np.median([values[:-2], values[1:-1], values[2:]], axis=0)
     wild = (values > WILD * middle) | (WILD * values < middle)
     return np.interp(sizes, times.index, np.where(wild, middle, values))
-
-
-def _checked(frame: pd.DataFrame, name: str, path: Path, *, whole: bool) -> pd.Series:
-    values = pd.to_numeric(frame[name], errors="coerce").astype(np.float64)
-    good = (values >= 0) & (values < np.inf) if whole else (values > 0) & (values < np.inf)
-    good &= (values % 1 == 0) if whole else True
-    if not good.all():
-        place = int(np.argmin(good.to_numpy()))
-        raise InputError(
-            "must be a whole number >= 0" if whole else "must be a time > 0",
-            source=path,
-            row=int(frame.index[place]),
-            field=name,
-            value=frame[name].iloc[place],
-        )
-    return values

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from sweeps.calibrate.fitting import extended
-from sweeps.calibrate.latency_csv import by_size, read_columns
+from sweeps.calibrate.latency_csv import by_size, read_csv
 from sweeps.calibrate.profile import Profile
 from vecsched.errors import InputError
 
@@ -50,7 +50,7 @@ def read_llmservingsim(
         raise InputError("mixtures of experts cannot be calibrated yet", source=tables / "moe.csv")
     tokens, tokens_s = _sum(tables / "dense.csv", "tokens", layers)
     sequences, sequences_s = _sum(tables / "per_sequence.csv", "sequences", 1)
-    attention = read_columns(tables / "attention.csv", [*ATTENTION], "time_us")
+    attention = read_csv(tables / "attention.csv").columns([*ATTENTION], "time_us")
     times = attention.groupby([*ATTENTION])["time_us"].median()
     seconds = (layers * MICROSECOND * times).rename("attention_s")
     rows = seconds.reset_index().rename(columns=ATTENTION)
@@ -59,7 +59,7 @@ def read_llmservingsim(
 
 def _sum(path: Path, count: str, layers: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the counts and the seconds of all operators in a table, each as often as it runs."""
-    rows = read_columns(path, [count], "time_us", labels=["layer"])
+    rows = read_csv(path).columns([count], "time_us", labels=["layer"])
     sizes = np.unique(rows[count])
     total = np.zeros(len(sizes))
     for operator, own in rows.groupby("layer"):

@@ -21,15 +21,11 @@ import pandas as pd
 from scipy.interpolate import RegularGridInterpolator
 
 from sweeps.calibrate.fitting import fit, flat, rising, segments, table, to_clock, to_points
-from sweeps.calibrate.iterations import Provenance, fit_with_error
+from sweeps.calibrate.iterations import ENGINE_OVERHEAD_S, Provenance, fit_with_error
 from sweeps.calibrate.shape import ModelShape
 from vecsched.cost import CostModel, Points, Terms
 from vecsched.errors import CostError
 
-# What vLLM 0.19 adds to an iteration beside its kernels. Found on a real run of Llama-3.1-8B on
-# another GPU (RTX PRO 6000): with 1 ms the means of simulated and measured latency agree within
-# half a percent. It is the CPU's time, so it does not follow the GPU's speed.
-ENGINE_OVERHEAD_S = 0.001
 # Beyond, the decode tables hold contexts of a few tokens only.
 MOST_DECODES = 512
 # Each fold must leave enough rows for the few terms of attention.

@@ -13,24 +13,16 @@ import pandas as pd
 from sweeps.calibrate.aiconfigurator import read_aiconfigurator
 from sweeps.calibrate.iteration_table import fit_iteration_table
 from sweeps.calibrate.iterations import Provenance, predict_s
+from sweeps.calibrate.llmservingsim import read_llmservingsim
+from sweeps.calibrate.models import find_shape
 from sweeps.calibrate.operators import OperatorTables, from_operators
-from sweeps.calibrate.shape import ModelShape
+from sweeps.calibrate.profile import from_profile
+from sweeps.calibrate.vidur import read_vidur
 from vecsched.cost import CostModel
 from vecsched.errors import InputError
 
-LLAMA_3_1_8B = ModelShape(
-    layers=32, hidden=4096, heads=32, kv_heads=8, head_dim=128, ffn=14336, vocab=128256
-)
-QWEN3_32B_TP2 = ModelShape(
-    layers=64,
-    hidden=5120,
-    heads=64,
-    kv_heads=8,
-    head_dim=128,
-    ffn=25600,
-    vocab=151936,
-    tensor_parallel=2,
-)
+LLAMA_3_1_8B = find_shape("llama-3.1-8b")
+QWEN3_32B_TP2 = find_shape("qwen3-32b", tensor_parallel=2)
 H100_CACHE_BYTES = 50e6
 
 A100 = Provenance(
@@ -52,6 +44,33 @@ H100 = Provenance(
     ),
     licence="Apache-2.0, Copyright (c) 2025-2026 NVIDIA CORPORATION & AFFILIATES",
 )
+# Operator profiles: folder, and the preset's provenance.
+LLMSERVINGSIM = "kernel times of vLLM 0.19.0 measured by LLMServingSim (github.com/casys-kaist/"
+LLMSERVINGSIM += (
+    "LLMServingSim, profiler/perf), one layer times 32; 1 ms of engine overhead an iteration"
+)
+PROFILES = {
+    "RTXPRO6000_Llama-3.1-8B_bf16": Provenance(
+        name="llama3-8b-rtxpro6000",
+        source=f"Llama-3.1-8B, bf16, one RTX PRO 6000: {LLMSERVINGSIM}",
+        licence="MIT",
+    ),
+    "RTX4090_Llama-3.1-8B_bf16": Provenance(
+        name="llama3-8b-rtx4090",
+        source=f"Llama-3.1-8B, bf16, one RTX 4090: {LLMSERVINGSIM}",
+        licence="MIT",
+    ),
+}
+A30 = Provenance(
+    name="qwen2-7b-a30",
+    source=(
+        "Qwen-2-7B, bf16, one A30, attention by FlashInfer: kernel times measured with Vidur's "
+        "profiler, one layer times 28; without the product that makes the logits and the sampler, "
+        "which it does not measure; nothing was measured of mixed attention; 1 ms of engine "
+        "overhead an iteration"
+    ),
+    licence="MIT",
+)
 # The only end-to-end run of a dense model in vLLM on H100 without quantisation in silicon_refs.csv.
 REFERENCE = "qwen_qwen3_32b_qwen_qwen3_32b_h100_sxm_vllm_agg_1024x1024_c32_tp2_epnone_37"
 
@@ -60,8 +79,9 @@ def build_presets(measurements: str | PathLike[str]) -> dict[str, CostModel]:
     """Make the shipped cost models from the folder of measurements, by name.
 
     Args:
-        measurements: holds `iteration_table/llama3_8b_a100.vidur_predicted.csv` and, from
-            aiconfigurator, `aiconfigurator/h100_sxm/`, `h100_sxm.yaml` and `silicon_refs.csv`.
+        measurements: holds `iteration_table/llama3_8b_a100.vidur_predicted.csv`; from
+            aiconfigurator, `aiconfigurator/h100_sxm/`, `h100_sxm.yaml` and `silicon_refs.csv`; from
+            LLMServingSim the folders in `PROFILES`; `vidur/compute/a30/Qwen/Qwen-2-7B/`.
 
     Raises:
         InputError: a file is missing or is not what it should be.
@@ -74,7 +94,13 @@ def build_presets(measurements: str | PathLike[str]) -> dict[str, CostModel]:
     h100 = from_operators(tables, LLAMA_3_1_8B, H100)
     end_to_end = compare_end_to_end(tables, folder / "aiconfigurator" / "silicon_refs.csv")
     h100 = replace(h100, error={**h100.error, "end_to_end": end_to_end})
-    return {model.name: model for model in (fit_iteration_table(times, A100), h100)}
+    models = [fit_iteration_table(times, A100), h100]
+    for name, provenance in PROFILES.items():
+        profile = read_llmservingsim(folder / "llmservingsim" / name, layers=LLAMA_3_1_8B.layers)
+        models.append(from_profile(profile, provenance))
+    a30 = folder / "vidur" / "compute" / "a30" / "Qwen" / "Qwen-2-7B"
+    models.append(from_profile(read_vidur(a30, layers=find_shape("qwen2-7b").layers), A30))
+    return {model.name: model for model in models}
 
 
 def write_presets(measurements: str | PathLike[str], folder: str | PathLike[str]) -> list[Path]:

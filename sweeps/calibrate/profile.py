@@ -15,15 +15,11 @@ import pandas as pd
 
 from sweeps.calibrate.attention_grid import complete_grid, planes
 from sweeps.calibrate.fitting import FOLDS, fit, folds, rising, to_clock, to_points
-from sweeps.calibrate.iterations import Provenance, error_of, predict_s
+from sweeps.calibrate.iterations import ENGINE_OVERHEAD_S, Provenance, error_of, predict_s
 from vecsched.cost import CostModel, Terms
 from vecsched.errors import CostError
 from vecsched.mixed_attention import AXES, MixedAttention
 
-# What vLLM adds to an iteration beside its kernels: scheduling, input preparation, sampling,
-# handing out tokens. It is the CPU's time and does not follow the GPU's speed: one constant for
-# every model and every run. `docs/accuracy.md` has what it does to the error.
-ENGINE_OVERHEAD_S = 0.001
 # Largest step of a table that interpolation may miss, relative to the whole iteration.
 TOLERANCE = 0.002
 # Decodes that read more than this together say nothing: it is the KV cache of an 8B model in 64 GB.
@@ -32,8 +28,9 @@ MOST_KV_TOKENS = 2**19
 # Time per KV token falls up to about this context. One line through shorter contexts too would be
 # off at the longer ones, where engines spend their time.
 LEAST_CONTEXT = 256
-# Contexts that a batch size must have been measured at for an affine fit of its own.
-FEWEST_CONTEXTS = 4
+# What a line needs, and the four terms of prefill attention.
+FEWEST_CONTEXTS = 2
+FEWEST_PREFILLS = 4
 
 Predictions = Iterator[tuple[np.ndarray, pd.DataFrame]]
 
@@ -45,7 +42,7 @@ class Profile(NamedTuple):
         tokens: counts, ascending.
         tokens_s: all that depends on the tokens of an iteration alone, at each count.
         sequences: counts, ascending.
-        sequences_s: all that depends on its sequences alone.
+        sequences_s: all that depends on its sequences alone; zeros if that was not measured.
         attention: a row a measurement: `chunk` of the one prefill or 0, `prefill_context`,
             `decodes`, `decode_context` (KV tokens each of them reads) and `attention_s`.
     """
@@ -138,10 +135,13 @@ def _tables(profile: Profile, overhead_s: float, provenance: Provenance) -> Cost
     """Return the model of everything but attention."""
     # An iteration holds no more sequences than tokens: the same scale serves both.
     scale = np.interp(profile.sequences, profile.tokens, profile.tokens_s)
+    has_sequences = bool(profile.sequences_s.any())
     terms = Terms(
         fixed_s=overhead_s,
         token_s=rising(profile.tokens, profile.tokens_s, profile.tokens_s, TOLERANCE),
-        sequence_s=rising(profile.sequences, profile.sequences_s, scale, TOLERANCE),
+        sequence_s=rising(profile.sequences, profile.sequences_s, scale, TOLERANCE)
+        if has_sequences
+        else (),
     )
     return CostModel(decode=terms, mixed=terms, **provenance._asdict())
 
@@ -177,8 +177,8 @@ def _with_decodes(model: CostModel, rows: pd.DataFrame) -> CostModel:
 
 def _with_prefills(model: CostModel, rows: pd.DataFrame) -> CostModel:
     """Add attention of prefills without a grid; decodes beside them are priced as if alone."""
-    if len(rows) < FEWEST_CONTEXTS:
-        raise CostError(f"{len(rows)} prefill attention times: a fit needs {FEWEST_CONTEXTS}")
+    if len(rows) < FEWEST_PREFILLS:
+        raise CostError(f"{len(rows)} prefill attention times: a fit needs {FEWEST_PREFILLS}")
     features = (rows["prefill_tokens"], rows["attention"], rows["prefill_context"])
     design = np.column_stack([np.ones(len(rows)), *features])
     coefficients = fit(design, rows["attention_s"].to_numpy(), rows["seconds"].to_numpy())

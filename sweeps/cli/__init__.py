@@ -22,6 +22,8 @@ COMMANDS = {
     "frontier": "List and draw the best trade-offs of a sweep.",
     "capacity": "Find the highest load that keeps the objectives.",
     "confidence": "Means over seeds, and differences on equal seeds, with intervals.",
+    "calibrate": "Fit a cost model to measurements, with its error.",
+    "validate": "Compare measured and simulated latency of a real run.",
     "trace": "Look at trace files and convert them.",
 }
 

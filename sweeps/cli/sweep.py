@@ -44,6 +44,13 @@ def sweep(
     per_request: Annotated[
         bool, typer.Option("--per-request", help="Keep every point's table of requests, too.")
     ] = False,
+    dask: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Run on a Dask cluster: tcp://HOST:PORT, or local for one on this machine.",
+        ),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check the sweep and estimate its time; run nothing.")
     ] = False,
@@ -74,9 +81,10 @@ def sweep(
     if dry_run:
         _estimate(loaded, workers, as_json)
         return
-    options = RunOptions(workers, resume, per_request)
+    options = RunOptions(workers, resume, per_request, dask)
     command = ["sweep", spec, "-o", str(output), "--resume"]
     command += ["--per-request"] if per_request else []
+    command += ["--dask", dask] if dask else []
     with sweep_progress() as progress, resumable(command, progress):
         outcome = run_sweep(loaded, output, options, progress=progress)
     _show(loaded, outcome, as_json)

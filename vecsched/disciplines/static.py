@@ -232,7 +232,9 @@ def run_first_decode(engine):
             note_change(engine.record, roster[place], 1)
     duration, _ = decode_ps(engine.cost, state[DECODES], state[CONTEXT_TOKENS])
     run_stretch(engine, Stretch(1, duration, 0, state[DECODES], 0))
-    engine.record.lines[engine.record.count[0] - 1, GAP_PS] = NO_TOKEN  # They are noted one by one.
+    engine.record.lines[engine.record.written[0] - 1, GAP_PS] = (
+        NO_TOKEN  # They are noted one by one.
+    )
     for place in range(state[MEMBERS]):
         row = roster[place]
         if engine.outcome.status[row] == ACTIVE:

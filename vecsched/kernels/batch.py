@@ -77,7 +77,7 @@ def start_decoding(engine, row, made):
     """From the next iteration on `row`, which has made `made` tokens, takes one in each."""
     state, members = engine.state, engine.members
     members.finishes_in[row] = state[ITERATION] + engine.requests.output[row] - made
-    members.steady_from[row] = engine.record.count[0]
+    members.steady_from[row] = engine.record.written[0]
     enter(engine.calendar, members.finishes_in[row], row)
     change_decodes(engine.fair, row, 1, state[ITERATION])
     state[DECODES] += 1
@@ -93,7 +93,7 @@ def stop_decoding(engine, row):
         leave(engine.calendar, members.finishes_in[row], row)
     made = engine.requests.output[row] - left
     engine.members.last_token_ps[row] = state[NOW]
-    if members.steady_from[row] < engine.record.count[0]:
+    if members.steady_from[row] < engine.record.written[0]:
         note_period(engine.record, row, members.steady_from[row])
     change_decodes(engine.fair, row, -1, state[ITERATION])
     state[DECODES] -= 1
@@ -128,8 +128,8 @@ def pass_time(engine, stretch, gap_ps):
     `gap_ps` is the longest wait for a token, ending in it, of those that decode all the time.
     """
     state = engine.state
-    line = engine.record.lines[engine.record.count[0]]
-    engine.record.count[0] += 1
+    line = engine.record.lines[engine.record.written[0]]
+    engine.record.written[0] += 1
     line[START_PS] = state[NOW]
     line[FIRST_PS] = stretch.first_ps
     line[STEP_PS] = stretch.step_ps

@@ -40,7 +40,7 @@ class Latencies(NamedTuple):
     """values (LATENCIES, n); by latency: how many, their sum, sum of squares; whole totals."""
 
     values: np.ndarray
-    count: np.ndarray
+    counts: np.ndarray
     total: np.ndarray
     squares: np.ndarray
     totals: np.ndarray
@@ -97,7 +97,7 @@ def measure_latencies(requests, outcome, isolated_ps, goals, result):
             totals[STEADY_TOKENS] += tokens
     counts = (waits, tokens_seen, spread_count, finished_count, finished_count, slowed, ratios)
     for latency in range(LATENCIES):
-        result.count[latency] = counts[latency]
+        result.counts[latency] = counts[latency]
 
 
 @entry_point

@@ -38,7 +38,7 @@ class Record(NamedTuple):
     """What happened; a line is written at once, so all of it stands together in memory.
 
     Attributes:
-        count: how many lines, changes, lone gaps and periods so far.
+        written: how many lines, changes, lone gaps and periods so far.
         lines: int64 (capacity, LINE_SIZE).
         logging: whether changes are kept.
         changes: int64 (capacity, 3): from line on, row is scheduled tokens (or one of the codes).
@@ -50,7 +50,7 @@ class Record(NamedTuple):
         slack: changes, lone gaps and periods that one boundary may add.
     """
 
-    count: np.ndarray
+    written: np.ndarray
     lines: np.ndarray
     logging: bool
     changes: np.ndarray
@@ -63,9 +63,9 @@ class Record(NamedTuple):
 def is_full(record):
     """Tell whether what one more boundary may add could have no room."""
     return (
-        record.count[0] + 2 > len(record.lines)
-        or (record.logging and record.count[1] + record.slack > len(record.changes))
-        or max(record.count[2], record.count[3]) + record.slack > len(record.lone_gaps)
+        record.written[0] + 2 > len(record.lines)
+        or (record.logging and record.written[1] + record.slack > len(record.changes))
+        or max(record.written[2], record.written[3]) + record.slack > len(record.lone_gaps)
     )
 
 
@@ -74,7 +74,7 @@ def empty_record(capacity: int, slots: int, logging: bool) -> Record:
     # A boundary moves each member a few times at most: planned, evicted, completed, replaced.
     slack = 4 * slots + 16
     return Record(
-        count=np.zeros(4, np.int64),
+        written=np.zeros(4, np.int64),
         lines=np.empty((capacity, LINE_SIZE), np.int64),
         logging=logging,
         changes=np.empty((capacity + slack if logging else 1, 3), np.int64),
@@ -86,7 +86,7 @@ def empty_record(capacity: int, slots: int, logging: bool) -> Record:
 
 def written_lines(record: Record) -> np.ndarray:
     """The lines written so far, (l, LINE_SIZE): a view."""
-    return record.lines[: record.count[0]]
+    return record.lines[: record.written[0]]
 
 
 def line_durations_ps(lines: np.ndarray) -> np.ndarray:
@@ -97,39 +97,39 @@ def line_durations_ps(lines: np.ndarray) -> np.ndarray:
 
 def written_changes(record: Record) -> np.ndarray:
     """The changes logged so far, (c, 3): a view."""
-    return record.changes[: record.count[1]]
+    return record.changes[: record.written[1]]
 
 
 def written_gaps(record: Record) -> np.ndarray:
     """The lone gaps noted so far, (g, 4): a view."""
-    return record.lone_gaps[: record.count[2]]
+    return record.lone_gaps[: record.written[2]]
 
 
 def written_periods(record: Record) -> np.ndarray:
     """The periods noted so far, (p, 3): a view."""
-    return record.periods[: record.count[3]]
+    return record.periods[: record.written[3]]
 
 
 @kernel
 def note_change(record, row, tokens):
     """Log that from the next line on `row` is scheduled `tokens`, or has left, or was preempted."""
     if record.logging:
-        change = record.changes[record.count[1]]
-        change[0], change[1], change[2] = record.count[0], row, tokens
-        record.count[1] += 1
+        change = record.changes[record.written[1]]
+        change[0], change[1], change[2] = record.written[0], row, tokens
+        record.written[1] += 1
 
 
 @kernel
 def note_lone_gap(record, row, gap_ps, tokens):
     """Note that `tokens` tokens, of `row` if it is one, came `gap_ps` after the one before."""
-    gap = record.lone_gaps[record.count[2]]
-    gap[0], gap[1], gap[2], gap[3] = row, gap_ps, tokens, record.count[0] - 1
-    record.count[2] += 1
+    gap = record.lone_gaps[record.written[2]]
+    gap[0], gap[1], gap[2], gap[3] = row, gap_ps, tokens, record.written[0] - 1
+    record.written[2] += 1
 
 
 @kernel
 def note_period(record, row, first_line):
     """Note that `row` took a token in every iteration from `first_line` to the last one written."""
-    period = record.periods[record.count[3]]
-    period[0], period[1], period[2] = row, first_line, record.count[0] - 1
-    record.count[3] += 1
+    period = record.periods[record.written[3]]
+    period[0], period[1], period[2] = row, first_line, record.written[0] - 1
+    record.written[3] += 1
