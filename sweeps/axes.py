@@ -4,10 +4,21 @@ import math
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from sweeps.expression import Expression, ExpressionError
-from sweeps.schema import CONFIG_FIELDS, OneOf, Section, Text, Value, check_distinct, problem
+from sweeps.schema import (
+    CONFIG_FIELDS,
+    SETTING_NAMES,
+    OneOf,
+    Section,
+    Text,
+    Value,
+    check_distinct,
+    in_our_names,
+    problem,
+)
+from vecsched.aliases import Alias
 
 # Axes that are no field of a configuration: they change the trace.
 TRACE_AXES = ("load", "seed")
@@ -104,7 +115,20 @@ class Axis(Section):
         return round(value) if self.whole else value
 
 
-Axes = dict[Annotated[str, OneOf((*CONFIG_FIELDS, *TRACE_AXES), "axis")], Axis]
+def _in_our_values(alias: Alias, axis: Any) -> Any:
+    """Turn every value of one of vLLM's fields into ours, however the axis is written."""
+    if isinstance(axis, list):
+        return [alias.ours(value) for value in axis]
+    if isinstance(axis, Mapping):
+        values = {key: axis[key] for key in ("values", "from", "to") if key in axis}
+        return {**axis, **{key: _in_our_values(alias, value) for key, value in values.items()}}
+    return alias.ours(axis)
+
+
+Axes = Annotated[
+    dict[Annotated[str, OneOf((*SETTING_NAMES, *TRACE_AXES), "axis")], Axis],
+    BeforeValidator(lambda given: in_our_names(given, _in_our_values)),
+]
 
 
 def _between(low: float, high: float, share: float, scale: str) -> float:

@@ -3,7 +3,7 @@
 `grid` is every combination, `zip` takes the first value of every axis, then the second, and so on.
 The others draw points: `random` independently, `latin_hypercube` so that each of the n equal slices
 of every axis holds one of the n points, `sobol` from Owen-scrambled Sobol numbers, which also fill
-pairs of axes evenly (best at a power of two).
+pairs of axes evenly (best at a power of two). For those that search, see `sweeps.search`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -97,7 +97,8 @@ def _shares(design: DesignSection, dimensions: int) -> np.ndarray:
     rng = np.random.default_rng(design.seed)
     if design.method == "random":
         return rng.random((design.points, dimensions))
-    if design.method == "latin_hypercube":
+    if design.method == "latin_hypercube" or design.searches:
+        # Of a search this is not the design, but a sample of what it may try, to be checked.
         return qmc.LatinHypercube(dimensions, rng=rng).random(design.points)
     # Drawn to the next power of two, which Sobol numbers come in, and cut.
     return qmc.Sobol(dimensions, rng=rng).random_base2((design.points - 1).bit_length())[

@@ -14,10 +14,9 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from sweeps.objectives import MAXIMISE, MINIMISE
 from vecsched.errors import InputError, did_you_mean
 
-MAXIMISE = ("goodput_requests_per_s",)
-MINIMISE = ("slowdown_p99",)
 POOR_SLO_ATTAINMENT = 0.9
 
 # Values of the `mark` column.

@@ -1,7 +1,7 @@
 """A sweep made ready: every part built and checked, and its points cut into tasks."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import groupby, islice
 from operator import attrgetter
@@ -60,26 +60,20 @@ class PointRunner:
     def __call__(self, trace: Trace, points: Sequence[Point]) -> TaskResult:
         """Simulate each point; an error that vecsched raises on purpose is its outcome."""
         started = time.perf_counter()
-        summaries: list[Summary | None] = []
-        errors: list[str | None] = []
-        tables: list[bytes | None] = []
-        for point in points:
-            summary, table, error = None, None, None
-            try:
-                result = self._result(trace, point)
-                summary = result.summary
-                table = None if self.encode is None else self.encode(result)
-            except VecschedError as problem:
-                error = f"{type(problem).__name__}: {problem}"
-            summaries.append(summary)
-            tables.append(table)
-            errors.append(error)
+        summaries, tables, errors = zip(*(self._run(trace, each) for each in points), strict=True)
         seconds = time.perf_counter() - started
-        return TaskResult(outcomes_of(summaries, errors, self.metrics), tables, seconds)
+        return TaskResult(outcomes_of(summaries, list(errors), self.metrics), list(tables), seconds)
 
-    def _result(self, trace: Trace, point: Point) -> Summarised:
+    def _run(self, trace: Trace, point: Point) -> tuple[Summary | None, bytes | None, str | None]:
+        """Return a point's summary and table, or its error."""
         cost = self.costs[point.choice.cost]
-        return self.simulate(trace, point.choice.config, cost, metrics=self.options)
+        try:
+            # A result holds megabytes: it goes before the next one comes.
+            result = self.simulate(trace, point.choice.config, cost, metrics=self.options)
+            table = None if self.encode is None else self.encode(result)
+            return result.summary, table, None
+        except VecschedError as error:
+            return None, None, f"{type(error).__name__}: {error}"
 
 
 @dataclass
@@ -141,25 +135,26 @@ class Sweep:
             sample = {**result.summary, **sample}
         return sample
 
-    def tasks(self, size: int, is_done: IsDone) -> Iterator[Task]:
+    def tasks(self, points: Iterable[Point], size: int, is_done: IsDone) -> Iterator[Task]:
         """Yield the points that are not done, in order, `size` to a task.
 
-        Each trace is built when its turn comes.
+        Each trace is built when its turn comes; points over one trace must stand together.
         """
-        for (label, seed), of_trace in groupby(self.space, key=attrgetter("trace", "seed")):
+        for (label, seed), of_trace in groupby(points, key=attrgetter("trace", "seed")):
             trace = self.traces.of(label, seed)
             self._remember(label, seed, trace)
             for load, of_load in groupby(of_trace, key=attrgetter("load")):
                 scaled = None
-                left = ((p, key) for p, key in self._keyed(of_load) if not is_done(p, key))
+                left = ((p, key) for p, key in self.keyed(of_load) if not is_done(p, key))
                 while some := list(islice(left, size)):
                     scaled = scaled or trace.scaled(load)
-                    points, keys = zip(*some, strict=True)
-                    yield Task(scaled, points, keys)
+                    yield Task(scaled, *zip(*some, strict=True))
 
-    def keyed(self) -> Iterator[tuple[Point, str]]:
-        """Yield all points, in order, with their keys; when all tasks have been made."""
-        return self._keyed(self.space)
+    def keyed(self, points: Iterable[Point]) -> Iterator[tuple[Point, str]]:
+        """Yield points with their keys; when all their tasks have been made."""
+        for point in points:
+            context = self._contexts[point.trace, point.seed, point.choice.cost]
+            yield point, point_key(point, context)
 
     def metadata(self) -> dict[str, Any]:
         """Return what the output says about itself."""
@@ -174,14 +169,9 @@ class Sweep:
             ],
         }
 
-    def _keyed(self, points: Iterator[Point] | Space) -> Iterator[tuple[Point, str]]:
-        for point in points:
-            yield (
-                point,
-                point_key(point, self._contexts[point.trace, point.seed, point.choice.cost]),
-            )
-
     def _remember(self, label: str, seed: int | None, trace: Trace) -> None:
+        if (label, seed) in self._fingerprints:
+            return
         fingerprint = self._fingerprints[label, seed] = trace_fingerprint(trace)
         for name, cost in self.costs.items():
             context = key_context(fingerprint, cost, self.options, engine_version() + self.purpose)

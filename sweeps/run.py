@@ -4,56 +4,27 @@ Per point the driver makes a key and a row, tens of microseconds beside millisec
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
-from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from sweeps.executors import Executor, Task, choose_executor, open_executor
+import pyarrow as pa
+
+from sweeps.executors import Executor, Task, open_executor
 from sweeps.prepare import PointRunner, Simulate, Sweep, TaskResult
 from sweeps.request_tables import RequestTables, encode
 from sweeps.rows import Rows, row_schema
 from sweeps.space import Point, Space
 from sweeps.spec import SweepSpec
 from sweeps.store import Store, open_store
+from sweeps.watching import Progress, Silent
 from vecsched import simulate as engine_simulate
+from vecsched.errors import ConfigError
 from vecsched.simulation import is_compiled, warm_up
 
 # Points in one task: few enough to share out evenly, enough that handing over costs nothing.
 _TASK_POINTS = 8
-
-
-class Progress(Protocol):
-    """What a sweep tells its watcher, always from the thread that called `run_sweep`."""
-
-    def note(self, text: str) -> None:
-        """Say what is happening before the first point, such as compiling."""
-
-    def start(self, points: int, workers: int) -> None:
-        """Begin: so many points, so many at a time."""
-
-    def recall(self, points: int, failed: int) -> None:
-        """So many points were done by earlier runs, `failed` of them as errors."""
-
-    def advance(self, points: int, failed: int) -> None:
-        """So many more points are done, `failed` of them as errors."""
-
-
-class Silent:
-    """A watcher that says nothing."""
-
-    def note(self, text: str) -> None:
-        """Ignore it."""
-
-    def start(self, points: int, workers: int) -> None:
-        """Ignore it."""
-
-    def recall(self, points: int, failed: int) -> None:
-        """Ignore it."""
-
-    def advance(self, points: int, failed: int) -> None:
-        """Ignore it."""
 
 
 class RunOptions(NamedTuple):
@@ -101,24 +72,6 @@ class SweepOutcome(NamedTuple):
     seconds_simulating: float
 
 
-class Estimate(NamedTuple):
-    """What a sweep would take.
-
-    Attributes:
-        points: simulations.
-        requests: requests in one trace.
-        workers: simulations run at once.
-        seconds: wall time of the simulations, without compiling and reading.
-        seconds_per_point: one simulation in the middle of the grid, by discipline, as timed.
-    """
-
-    points: int
-    requests: int
-    workers: int
-    seconds: float
-    seconds_per_point: dict[str, float]
-
-
 def run_sweep(
     spec: SweepSpec,
     output: str | Path,
@@ -156,17 +109,20 @@ def run_sweep(
         open_store(output, resume=options.resume, note=watcher.note) as store,
         open_executor(options.workers, options.dask) as executor,
     ):
-        _compile(sweep.space, watcher)
+        compile_kernels(sweep.space, watcher)
         run = _Run(sweep, store, tables, watcher)
+        plan = _plan(sweep, output, options.resume)
         started = time.perf_counter()
-        run.fill(executor, simulate or engine_simulate)
-        store.finish(sweep.keyed())
+        run.begin(executor, simulate or engine_simulate, len(plan))
+        for batch in plan.batches(run.rows):
+            run.fill(batch)
+        store.finish(sweep.keyed(plan.points()))
         if tables is not None:
-            tables.keep_only(key for _, key in sweep.keyed())
+            tables.keep_only(key for _, key in sweep.keyed(plan.points()))
         seconds = time.perf_counter() - started
     return SweepOutcome(
         output=output,
-        points=len(sweep.space),
+        points=run.points,
         resumed=run.resumed,
         failed=run.failed,
         first_error=run.first_error,
@@ -177,46 +133,56 @@ def run_sweep(
     )
 
 
-def estimate(
-    spec: SweepSpec,
-    *,
-    workers: int | None = None,
-    progress: Progress | None = None,
-    simulate: Simulate | None = None,
-) -> Estimate:
-    """Check a sweep and estimate its time by timing, for each discipline, its middle point.
-
-    Arguments and errors are those of `run_sweep`; nothing is written.
-    """
-    executor = choose_executor(workers)
-    sweep = Sweep.of(spec)
-    _compile(sweep.space, progress or Silent())
-    space, simulate = sweep.space, simulate or engine_simulate
-    runner = PointRunner(simulate, sweep.costs, sweep.options, tuple(sweep.sample(simulate)))
-    label, seed = spec.trace[0].label, spec.seeds_of(spec.trace[0])[0]
-    unscaled, load = sweep.traces.of(label, seed), spec.loads[len(spec.loads) // 2]
-    trace = unscaled.scaled(load)
-    seconds = {}
-    for discipline, count in sorted(space.disciplines.items()):
-        mine = (each for each in space.choices() if each.config.discipline == discipline)
-        point = Point(0, next(islice(mine, count // 2, None)), label, seed, load)
-        # The first run also sorts the queue and expands the cost's tables, which points share.
-        seconds[discipline] = min(runner(trace, [point]).seconds for _ in range(2))
-    total = sum(seconds[name] * count for name, count in space.disciplines.items())
-    return Estimate(
-        points=len(space),
-        requests=len(trace),
-        workers=executor.workers,
-        seconds=total / space.disciplines.total() * len(space) / executor.workers,
-        seconds_per_point=seconds,
-    )
-
-
-def _compile(space: Space, watcher: Progress) -> None:
+def compile_kernels(space: Space, watcher: Progress) -> None:
     """Compile the kernels that the points need, before workers start."""
     if not is_compiled():
         watcher.note("compiling the kernels (the first time only)")
     warm_up(sorted(space.disciplines))
+
+
+class Plan(Protocol):
+    """Which points a sweep runs; they may depend on the results of others."""
+
+    def __len__(self) -> int:
+        """How many there will be, at most."""
+
+    def batches(self, rows: Callable[[Iterable[Point]], pa.Table]) -> Iterator[Iterable[Point]]:
+        """Yield some points after others; when the next are asked for, these have their rows.
+
+        Args:
+            rows: returns the rows of points that have run.
+        """
+
+    def points(self) -> Iterable[Point]:
+        """Return all points, in the order of the output, when they have run."""
+
+
+class _Listed:
+    """The plan that is a list: all points of the space."""
+
+    def __init__(self, space: Space) -> None:
+        self._space = space
+
+    def __len__(self) -> int:
+        return len(self._space)
+
+    def batches(self, _: Callable[[Iterable[Point]], pa.Table]) -> Iterator[Iterable[Point]]:
+        yield self._space
+
+    def points(self) -> Iterable[Point]:
+        return self._space
+
+
+def _plan(sweep: Sweep, output: Path, resume: bool) -> Plan:
+    if not sweep.spec.design.searches:
+        return _Listed(sweep.space)
+    try:
+        from sweeps.search import Search
+    except ImportError as error:
+        raise ConfigError(
+            f"Optuna is not installed ({error}): pip install 'vecsched[optimize]'"
+        ) from None
+    return Search(sweep, output, resume)
 
 
 class _Run:
@@ -226,17 +192,17 @@ class _Run:
         self, sweep: Sweep, store: Store, tables: RequestTables | None, watcher: Progress
     ) -> None:
         self._sweep, self._store, self._tables, self._watcher = sweep, store, tables, watcher
-        self.resumed = self.failed = 0
+        self.points = self.resumed = self.failed = 0
         self.seconds = 0.0
         self.first_error: str | None = None
 
-    def fill(self, executor: Executor, simulate: Simulate) -> None:
-        """Run all points that are not done, and count."""
-        sweep, points = self._sweep, len(self._sweep.space)
-        sample = sweep.sample(simulate)
+    def begin(self, executor: Executor, simulate: Simulate, points: int) -> None:
+        """Say what runs the points, and how many there will be."""
+        sweep, sample = self._sweep, self._sweep.sample(simulate)
         self._store.begin(row_schema(sample), sweep.metadata)
         self._watcher.start(points, executor.workers)
-        runner = PointRunner(
+        self._executor = executor
+        self._runner = PointRunner(
             simulate,
             sweep.costs,
             sweep.options,
@@ -245,10 +211,18 @@ class _Run:
         )
         size = max(1, min(_TASK_POINTS, points // (4 * executor.workers)))
         # Tables of requests are large: one at a time is enough.
-        tasks = sweep.tasks(size if self._tables is None else 1, self._is_done)
-        with closing(executor.run(runner, tasks)) as results:
+        self._size = size if self._tables is None else 1
+
+    def fill(self, points: Iterable[Point]) -> None:
+        """Run those points that are not done, and count."""
+        tasks = self._sweep.tasks(points, self._size, self._is_done)
+        with closing(self._executor.run(self._runner, tasks)) as results:
             for task, result in results:
                 self._keep(task, result)
+
+    def rows(self, points: Iterable[Point]) -> pa.Table:
+        """Return the rows of points that have run."""
+        return self._store.rows([key for _, key in self._sweep.keyed(points)])
 
     def _is_done(self, point: Point, key: str) -> bool:
         done = self._store.done
@@ -273,6 +247,7 @@ class _Run:
         self._watcher.advance(len(task.points), failed)
 
     def _count(self, points: Sequence[Point], errors: Sequence[str | None]) -> int:
+        self.points += len(points)
         failed = [pair for pair in zip(points, errors, strict=True) if pair[1] is not None]
         if failed and self.first_error is None:
             self.first_error = "{}: {}".format(*failed[0])

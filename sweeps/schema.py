@@ -1,6 +1,6 @@
 """What the parts of a sweep file are made of: common types, and errors that name the place."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
@@ -8,10 +8,13 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic.functional_validators import BeforeValidator
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from vecsched import SchedulerConfig
-from vecsched.errors import did_you_mean
+from vecsched import SchedulerConfig, aliases
+from vecsched.aliases import Alias
+from vecsched.errors import ConfigError, did_you_mean
 
 CONFIG_FIELDS = tuple(SchedulerConfig.__dataclass_fields__)
+# What may stand in a file: fields, and vLLM's names for some, which become ours before all else.
+SETTING_NAMES = (*CONFIG_FIELDS, *aliases.ALIASES)
 
 
 def problem(text: str, at: str = "", **value: Any) -> PydanticCustomError:
@@ -83,7 +86,20 @@ Cost = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, lt=1)]
 Text = Annotated[str, Field(min_length=1)]
 Value = Annotated[bool | int | float | str | None, BeforeValidator(_plain)]
-Settings = dict[Annotated[str, OneOf(CONFIG_FIELDS, "field")], Value]
+
+
+def in_our_names(given: Any, ours: Callable[[Alias, Any], Any]) -> Any:
+    """Return settings or axes with vLLM's names and values turned into ours; see the engine's."""
+    try:
+        return aliases.in_our_names(given, ours) if isinstance(given, Mapping) else given
+    except ConfigError as error:
+        raise problem(str(error)) from None
+
+
+Settings = Annotated[
+    dict[Annotated[str, OneOf(SETTING_NAMES, "field")], Value],
+    BeforeValidator(lambda given: in_our_names(given, Alias.ours)),
+]
 
 
 class Section(BaseModel):

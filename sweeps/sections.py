@@ -6,6 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from sweeps.objectives import MAXIMISE, MINIMISE
 from sweeps.schema import Cost, Seconds, Section, Settings, Share, Text, exactly_one, problem
 from sweeps.workloads import SyntheticSpec, generate, read_trace
 from vecsched import CostModel, MetricOptions, Trace
@@ -178,13 +179,20 @@ class Variant(Section):
     set: Settings = Field(default_factory=dict)
 
 
+_DRAWS = ("random", "latin_hypercube", "sobol")
+SEARCHES = ("nsga2", "tpe")
+
+
 class DesignSection(Section):
     """Which combinations of the axes' values are points. A bare text is the method."""
 
     short_form: ClassVar[dict[str, Any] | None] = {"enum": ["grid", "zip"]}
-    method: Literal["grid", "zip", "random", "latin_hypercube", "sobol"] = "grid"
+
+    method: Literal["grid", "zip", "random", "latin_hypercube", "sobol", "nsga2", "tpe"] = "grid"
     points: Annotated[int, Field(ge=1)] | None = None
     seed: Annotated[int, Field(ge=0)] = 0
+    maximise: list[Text] | None = None
+    minimise: list[Text] | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -192,15 +200,37 @@ class DesignSection(Section):
         return {"method": values} if isinstance(values, str) else values
 
     @model_validator(mode="after")
-    def _points_for_samples(self) -> Self:
-        for name in {"points", "seed"} & self.model_fields_set:
-            if not self.samples:
-                raise problem("goes with random, latin_hypercube and sobol only", at=name)
+    def _what_belongs_together(self) -> Self:
+        if not self.samples:
+            for name in {"points", "seed"} & self.model_fields_set:
+                raise problem(f"goes with {', '.join(_DRAWS + SEARCHES)} only", at=name)
+        if not self.searches:
+            for name in {"maximise", "minimise"} & self.model_fields_set:
+                raise problem(f"goes with {', '.join(SEARCHES)} only", at=name)
         if self.samples and self.points is None:
             raise problem(f"{self.method} needs points, how many to draw")
+        if self.searches and not self.maximised + self.minimised:
+            raise problem("there is nothing to maximise or minimise")
         return self
 
     @property
     def samples(self) -> bool:
         """Whether points are drawn, and not listed."""
-        return self.method not in ("grid", "zip")
+        return self.method in _DRAWS + SEARCHES
+
+    @property
+    def searches(self) -> bool:
+        """Whether points are drawn where the results of earlier ones were good."""
+        return self.method in SEARCHES
+
+    @property
+    def maximised(self) -> tuple[str, ...]:
+        """Metrics of which a search wants more; without any named, those of the frontier."""
+        named = self.maximise is not None or self.minimise is not None
+        return tuple(self.maximise or ()) if named else MAXIMISE
+
+    @property
+    def minimised(self) -> tuple[str, ...]:
+        """Metrics of which a search wants less; without any named, those of the frontier."""
+        named = self.maximise is not None or self.minimise is not None
+        return tuple(self.minimise or ()) if named else MINIMISE

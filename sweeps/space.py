@@ -8,7 +8,7 @@ Points are made when they are asked for, however often; what is kept of each is 
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import compress
 from typing import Any, NamedTuple
@@ -84,6 +84,7 @@ class Space:
                 the same or none at all.
         """
         self._spec, self._costs = spec, costs
+        self._constraints = [Expression(text, CONDITION_NAMES) for text in spec.constraints]
         self.disciplines: Counter[str] = Counter()
         self.policies: dict[str, str] = {}
         self._accepted = bytes(self._check())
@@ -91,17 +92,40 @@ class Space:
             raise SpecError(f"{spec.source}: the constraints leave no configuration")
 
     def __len__(self) -> int:
-        runs = sum(len(self._spec.seeds_of(trace)) for trace in self._spec.trace)
-        return runs * len(self._spec.loads) * sum(self._accepted)
+        return self.runs * sum(self._accepted)
 
     def __iter__(self) -> Iterator[Point]:
+        return self.points(self.choices)
+
+    def points(self, choices: Callable[[], Iterable[Choice]]) -> Iterator[Point]:
+        """Yield some choices' points: each on every trace, seed and load.
+
+        Args:
+            choices: returns the same choices whenever it is called.
+        """
         index = 0
         for trace in self._spec.trace:
             for seed in self._spec.seeds_of(trace):
                 for load in self._spec.loads:
-                    for choice in self.choices():
+                    for choice in choices():
                         yield Point(index, choice, trace.label, seed, load)
                         index += 1
+
+    @property
+    def runs(self) -> int:
+        """How many points each choice has."""
+        seeds = sum(len(self._spec.seeds_of(trace)) for trace in self._spec.trace)
+        return seeds * len(self._spec.loads)
+
+    def choice(self, candidate: Candidate) -> Choice | None:
+        """Return a combination's choice; None if it does not keep the constraints.
+
+        Raises:
+            SpecError: its configuration is impossible.
+        """
+        if not all(self._holds(constraint, candidate) for constraint in self._constraints):
+            return None
+        return self._choice(candidate)
 
     def choices(self) -> Iterator[Choice]:
         """Yield the configurations that every trace, seed and load is run with."""
@@ -111,7 +135,7 @@ class Space:
         spec = self._spec
         for cost in self._costs:
             for variant in spec.variants or (None,):
-                settings = self._settings(Candidate(cost, variant, {}))
+                settings = self.settings(Candidate(cost, variant, {}))
                 try:
                     for row in rows_of(spec.design, spec.config_axes, settings):
                         yield Candidate(cost, variant, row)
@@ -121,12 +145,11 @@ class Space:
     def _check(self) -> Iterator[bool]:
         """Tell of each candidate whether it is a point: it keeps the constraints, and is new."""
         spec, seen = self._spec, set[int]()  # digests: a configuration is a hundred times as large
-        constraints = [Expression(text, CONDITION_NAMES) for text in spec.constraints]
         for candidate in self._candidates():
-            if not all(self._holds(constraint, candidate) for constraint in constraints):
+            choice = self.choice(candidate)
+            if choice is None:
                 yield False
                 continue
-            choice = self._choice(candidate)
             digest = hash((choice.cost, choice.config))
             if digest in seen and not spec.design.samples:
                 raise SpecError(f"{spec.source}: {self._twins(choice)} are the same configuration")
@@ -138,7 +161,7 @@ class Space:
 
     def _holds(self, constraint: Expression, candidate: Candidate) -> bool:
         try:
-            return constraint(self._settings(candidate))
+            return constraint(self.settings(candidate))
         except ExpressionError as error:
             at = f"constraints[{self._spec.constraints.index(constraint.text)}]"
             where = _described(_name(candidate.variant), candidate.axes)
@@ -146,7 +169,7 @@ class Space:
                 f"{self._spec.source}: {at} = {constraint.text!r}: {error} (in {where})"
             ) from None
 
-    def _settings(self, candidate: Candidate) -> dict[str, Any]:
+    def settings(self, candidate: Candidate) -> dict[str, Any]:
         """Return what conditions may speak of."""
         names = {"variant": _name(candidate.variant), "cost": candidate.cost}
         return _DEFAULTS | self._fields(candidate) | names

@@ -18,6 +18,7 @@ from sweeps.errors import SpecError
 from sweeps.expression import Expression, ExpressionError
 from sweeps.schema import Listed, Section, Settings, Text, problem
 from sweeps.sections import (
+    SEARCHES,
     CostSection,
     DesignSection,
     MetricsSection,
@@ -194,11 +195,13 @@ def ready_made() -> dict[str, Path]:
     return {path.stem: path for path in sorted(_READY_MADE.glob("*.yaml"))}
 
 
-def load_spec(spec: str | Path) -> SweepSpec:
+def load_spec(spec: str | Path, searching: int | None = None) -> SweepSpec:
     """Read a sweep file.
 
     Args:
         spec: a path, or the name of a ready-made sweep such as "default".
+        searching: search the axes in so many trials, in place of the file's design; if that is a
+            search itself, only the number is another.
 
     Raises:
         SpecError: there is no such file or name, or its content cannot be run.
@@ -208,7 +211,12 @@ def load_spec(spec: str | Path) -> SweepSpec:
     if not path.is_file():
         hint = did_you_mean(str(spec), named)
         raise SpecError(f"{spec}: there is no such file, and no ready-made sweep; {hint}")
-    return SweepSpec.from_mapping(read_yaml(path), str(path), path.parent)
+    values = read_yaml(path)
+    if searching is not None and isinstance(values, dict):
+        design = values.get("design")
+        kept = design if isinstance(design, dict) and design.get("method") in SEARCHES else {}
+        values["design"] = {"method": SEARCHES[0], **kept, "points": searching}
+    return SweepSpec.from_mapping(values, str(path), path.parent)
 
 
 def json_schema() -> dict[str, Any]:

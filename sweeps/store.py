@@ -14,7 +14,7 @@ interrupted: same sweep, same engine, same bytes.
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -109,6 +109,15 @@ class Store:
         del self._waiting[: len(rows)]
         self._parts.add(path)
         self._last_part = time.monotonic()
+
+    def rows(self, keys: Sequence[str]) -> pa.Table:
+        """Return the rows of some points that are done; they are on disk then.
+
+        Raises:
+            StoreError: the disk is full, or otherwise fails.
+        """
+        self.flush()
+        return self._parts.finder().take(keys, self._schema)
 
     def finish(self, keyed: Keyed) -> None:
         """Write what waits and, if the output is a file, make the parts that file.

@@ -34,7 +34,7 @@ FLOORS = (
     ),
     ("vecsched.requests", "vecsched.trace", "vecsched.mixed_attention", "vecsched.tables"),
     ("vecsched.boundary", "vecsched.policies", "vecsched.cost"),
-    ("vecsched.config", "vecsched.options"),
+    ("vecsched.aliases", "vecsched.config", "vecsched.options"),
     ("vecsched.kernels.*",),
     ("vecsched.disciplines.*",),
     ("vecsched.quantiles", "vecsched.replay", "vecsched.pool", "vecsched.columns"),
@@ -60,6 +60,7 @@ FLOORS = (
 
 # What the driver may use of the engine, beside the names in `vecsched.__all__`.
 PUBLIC_MODULES = (
+    "aliases",
     "boundary",
     "clock",
     "config",

@@ -4,8 +4,8 @@ import naive
 import pytest
 from compare import assert_same
 from hypothesis import given
-from pandas.testing import assert_frame_equal
 from paged_cases import cases, comparable, run_engine
+from pandas.testing import assert_frame_equal
 from test_engine_equals_oracle import EXAMPLES
 
 from vecsched.errors import ConfigError

@@ -196,12 +196,20 @@ def complaint(**parts) -> str:
         ),
         (
             {"design": {"method": "grid", "points": 4}},
-            "s.yaml: design.points: goes with random, latin_hypercube and sobol only",
+            "s.yaml: design.points: goes with random, latin_hypercube, sobol, nsga2, tpe only",
         ),
         (
             {"design": "sobel"},
             "s.yaml: design.method = 'sobel': "
-            "must be 'grid', 'zip', 'random', 'latin_hypercube' or 'sobol'",
+            "must be 'grid', 'zip', 'random', 'latin_hypercube', 'sobol', 'nsga2' or 'tpe'",
+        ),
+        (
+            {"design": {"method": "sobol", "points": 4, "maximise": ["requests_per_s"]}},
+            "s.yaml: design.maximise: goes with nsga2, tpe only",
+        ),
+        (
+            {"design": {"method": "tpe", "points": 4, "maximise": []}},
+            "s.yaml: design: there is nothing to maximise or minimise",
         ),
         (
             {"constraints": ["block_size < max_batchsize"]},

@@ -8,7 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from sweeps.errors import SpecError, StoreError
-from sweeps.run import RunOptions, estimate, run_sweep
+from sweeps.estimate import estimate
+from sweeps.run import RunOptions, run_sweep
 from sweeps.spec import SweepSpec
 from sweeps.store import read_metadata
 from vecsched import CostModel, MetricOptions, SchedulerConfig, engine_version, simulate

@@ -62,7 +62,8 @@ def assemble(
         refuses: fail requests that can never be served; otherwise they block the queue.
 
     Raises:
-        ConfigError: the trace lacks a column that the policy needs.
+        ConfigError: the trace lacks a column that the policy needs, or none of its requests fits
+            the KV cache.
         CostError: some iteration would take negative time.
         ClockOverflowError: one request could outlast the clock.
     """
@@ -131,14 +132,15 @@ def limits_of(config: SchedulerConfig) -> Limits:
 def paging_rules_of(config: SchedulerConfig) -> PagingRules:
     """The paged disciplines' knobs."""
     blocks = 0 if config.kv_blocks is None else int(config.watermark * (config.kv_blocks + 1))
-    older = config.vllm_version == "0.19"
+    is_vllm = config.discipline == "vllm"
+    older = is_vllm and config.vllm_version == "0.19"
     return PagingRules(
         block_size=config.block_size,
         reserve_all=config.kv_reserve == "full",
         reserve_prompt=config.scheduler_reserve_full_isl,
         # vLLM counts its placeholder block in the share.
         watermark=blocks,
-        chunked=config.enable_chunked_prefill,
+        chunked=config.enable_chunked_prefill or not is_vllm,
         threshold=config.long_prefill_token_threshold,
         adaptive=config.long_prefill_token_threshold_adaptive,
         lone_threshold=older,

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from vecsched.clock import NEVER_PS, to_ps
-from vecsched.config import SchedulerConfig
-from vecsched.kernels.arrivals import check_at_door
+from vecsched.config import ENGINES, SchedulerConfig
+from vecsched.errors import ConfigError
+from vecsched.kernels.arrivals import DEMAND_TOO_LARGE, KV_TOO_LARGE, WELCOME, check_at_door
 from vecsched.kernels.engine import Limits, Requests
 from vecsched.requests import CANCELLED, TIMED_OUT
 from vecsched.trace import Trace
@@ -31,7 +32,11 @@ def once_per_trace(trace: Trace, key: Any, compute: Callable[[], Any]) -> Any:
 
 
 def requests_of(trace: Trace, config: SchedulerConfig, limits: Limits) -> Requests:
-    """Columns in arrival order."""
+    """Columns in arrival order.
+
+    Raises:
+        ConfigError: the KV cache cannot hold any request.
+    """
     longest = config.max_model_len
     arrival_ps, prompt, output = once_per_trace(
         trace, ("work", longest), lambda: _work(trace, longest)
@@ -48,7 +53,19 @@ def requests_of(trace: Trace, config: SchedulerConfig, limits: Limits) -> Reques
     ends = once_per_trace(trace, ("ends", config.timeout_s), lambda: _ends(trace, config.timeout_s))
     door = np.empty(len(trace), np.int8)
     check_at_door(prompt, output, kv_need, limits, door)
+    _check_capacity(config, kv_need, door)
     return Requests(arrival_ps, prompt, output, kv_blocks, door, *ends)
+
+
+def _check_capacity(config: SchedulerConfig, kv_need: np.ndarray, door: np.ndarray) -> None:
+    """Refuse a KV capacity with which nothing can run, as an engine does when it starts."""
+    too_large = door == KV_TOO_LARGE
+    could_run = (door == WELCOME) | (door == DEMAND_TOO_LARGE)
+    if config.discipline in ENGINES and too_large.any() and not could_run.any():
+        raise ConfigError(
+            f"kv_blocks {config.kv_blocks} cannot hold any request of the trace: the smallest "
+            f"needs {kv_need[too_large].min()} blocks of {config.block_size} tokens"
+        )
 
 
 def _work(trace: Trace, max_model_len: int | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -67,10 +84,10 @@ def _kv_key(config: SchedulerConfig) -> tuple[Any, ...]:
 
 def _kv_blocks(trace: Trace, output: np.ndarray, config: SchedulerConfig) -> np.ndarray:
     """Blocks that an admission sets aside if it sets aside all."""
-    if trace.kv_blocks is not None:
-        return trace.kv_blocks[trace.order]
     if config.discipline == "orca" and config.max_model_len is not None:
         return np.full(len(trace), -(-config.max_model_len // config.block_size), np.int64)
+    if trace.kv_blocks is not None:
+        return trace.kv_blocks[trace.order]
     reserved = output if config.max_tokens is None else config.max_tokens
     return -(-(trace.prompt_tokens[trace.order] + reserved) // config.block_size)
 
@@ -92,10 +109,10 @@ def _ends(trace: Trace, timeout_s: float | None) -> tuple[np.ndarray, np.ndarray
     return end_ps, status, by_end[: int((end_ps < NEVER_PS).sum())]
 
 
-def by_size(trace: Trace) -> np.ndarray:
+def by_size(trace: Trace, config: SchedulerConfig, requests: Requests) -> np.ndarray:
     """Rows by prompt + output, ascending, ties in arrival order: int64 (n,)."""
     return once_per_trace(
         trace,
-        "by_size",
-        lambda: np.argsort((trace.prompt_tokens + trace.output_tokens)[trace.order], kind="stable"),
+        ("by_size", config.max_model_len),
+        lambda: np.argsort(requests.prompt + requests.output, kind="stable"),
     )

@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from vecsched._numbers import is_number, is_whole_number
+from vecsched.aliases import ALIASES, in_our_names
 from vecsched.clock import HORIZON_S, is_duration
 from vecsched.errors import ConfigError, did_you_mean
 from vecsched.policies import POLICIES, parse_policy
@@ -20,6 +21,8 @@ DISCIPLINES = {
     "prefill_first": "vLLM before chunked prefill: iterations of prefills only, or decodes only",
     "orca": "Orca: whole prompts mixed with decodes, KV reserved for the maximum length",
 }
+# Those that model an engine, which will not start with a KV cache too small for any request.
+ENGINES = ("vllm", "sarathi", "prefill_first", "orca")
 # Disciplines that may decode every slot in one iteration.
 _NEED_A_TOKEN_A_SLOT = ("vllm", "sarathi", "prefill_first")
 KV_RESERVES = ("on_demand", "full")
@@ -123,20 +126,21 @@ class SchedulerConfig:
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any]) -> Self:
-        """Build a configuration from a file's mapping.
+        """Build a configuration from a file's mapping; vLLM's names are understood, too.
 
         Raises:
-            ConfigError: a key is no field (with the nearest one), or a value is impossible.
+            ConfigError: a key is no field (with the nearest one), a field is given under two names,
+                or a value is impossible.
         """
-        known = [field.name for field in fields(cls)]
+        own = [field.name for field in fields(cls)]
         for name in values:
-            if name not in known:
-                raise ConfigError(f"unknown field {name!r}; {did_you_mean(str(name), known)}")
-        return cls(**values)
+            if name not in own and name not in ALIASES:
+                raise ConfigError(f"unknown field {name!r}; {did_you_mean(name, [*own, *ALIASES])}")
+        return cls(**in_our_names(values))
 
     def replace(self, **changes: Any) -> Self:
-        """Return a copy with some fields changed."""
-        return replace(self, **changes)
+        """Return a copy with some fields changed; vLLM's names are understood, too."""
+        return replace(self, **in_our_names(changes))
 
     def to_dict(self) -> dict[str, Any]:
         """Return every field by name, in order."""

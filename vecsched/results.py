@@ -139,6 +139,7 @@ class Result:
         blocked_ps = np.zeros((len(BLOCK_REASONS), len(self._trace)), np.int64)
         charge_blocked_heads(written_lines(self._engine.record), blocked_ps)
         return {
+            "output_tokens": requests.output,  # as cut to the model's length
             "admitted_s": to_seconds(outcome.admitted_ps, absent=NEVER_PS),
             "first_token_s": to_seconds(outcome.first_token_ps, absent=NEVER_PS),
             "finished_s": to_seconds(outcome.finished_ps, absent=NEVER_PS),

@@ -64,7 +64,8 @@ def simulate(
         A `Result`: `summary`, and the tables `requests`, `iterations`, `stretches`.
 
     Raises:
-        ConfigError: the trace lacks a column that the policy needs.
+        ConfigError: the trace lacks a column that the policy needs, or none of its requests fits
+            the KV cache.
         CostError: the cost model gives some iteration a negative duration.
         ClockOverflowError: simulated time leaves the clock.
         NoProgressError: the scheduler stood still: a bug.
@@ -96,8 +97,8 @@ def decisions_until_stuck(
 def _run(
     trace: Trace, config: SchedulerConfig, cost: CostModel, *, logging: bool, refuses: bool = True
 ) -> tuple[Engine, int]:
-    # Four lines a request hold most runs; one that needs more is run again with twice the room.
-    capacity = 4 * len(trace) + 1024
+    # Six lines a request hold most runs; one that needs more is run again with twice the room.
+    capacity = 6 * len(trace) + 1024
     while True:
         record = _records.borrow(capacity, config.max_batch_size, logging)
         engine = assemble(trace, config, cost, record, refuses=refuses)
@@ -113,7 +114,7 @@ def _result(
 ) -> Result:
     isolated = isolated_of(trace, config, cost, engine)
     result = Result((trace, config), engine, isolated)
-    result.summary |= summarise(engine, isolated, by_size(trace), options)
+    result.summary |= summarise(engine, isolated, by_size(trace, config, engine.requests), options)
     result.summary |= summarise_tenants(trace, config, engine)
     _records.give_back_with(result, engine.record)
     return result

@@ -45,9 +45,9 @@ H100 = Provenance(
     licence="Apache-2.0, Copyright (c) 2025-2026 NVIDIA CORPORATION & AFFILIATES",
 )
 # Operator profiles: folder, and the preset's provenance.
-LLMSERVINGSIM = "kernel times of vLLM 0.19.0 measured by LLMServingSim (github.com/casys-kaist/"
-LLMSERVINGSIM += (
-    "LLMServingSim, profiler/perf), one layer times 32; 1 ms of engine overhead an iteration"
+LLMSERVINGSIM = (
+    "kernel times of vLLM 0.19.0 measured by LLMServingSim (github.com/casys-kaist/LLMServingSim, "
+    "commit 5daddb2, profiler/perf), one layer times 32; 1 ms of engine overhead an iteration"
 )
 PROFILES = {
     "RTXPRO6000_Llama-3.1-8B_bf16": Provenance(
@@ -65,9 +65,9 @@ A30 = Provenance(
     name="qwen2-7b-a30",
     source=(
         "Qwen-2-7B, bf16, one A30, attention by FlashInfer: kernel times measured with Vidur's "
-        "profiler, one layer times 28; without the product that makes the logits and the sampler, "
-        "which it does not measure; nothing was measured of mixed attention; 1 ms of engine "
-        "overhead an iteration"
+        "profiler (github.com/AKafakA/vidur_opt_scheduler, commit 20bdc49), one layer times 28; "
+        "without the product that makes the logits and the sampler, which it does not measure; "
+        "nothing was measured of mixed attention; 1 ms of engine overhead an iteration"
     ),
     licence="MIT",
 )

@@ -1,4 +1,7 @@
-"""Options made of the fields of dataclasses, so that a new field needs no second edit here."""
+"""Options made of the fields of dataclasses, so that a new field needs no second edit here.
+
+Fields that vLLM calls otherwise have an option under its name, too.
+"""
 
 import inspect
 import re
@@ -7,6 +10,8 @@ from functools import wraps
 from typing import Annotated, Any, get_type_hints
 
 import typer
+
+from vecsched.aliases import ALIASES
 
 Function = Callable[..., None]
 
@@ -18,12 +23,13 @@ def with_fields(**dataclasses: type) -> Callable[[Function], Function]:
         dataclasses: by the name of the function's argument that receives the values given on the
             command line, as a dictionary; it is also their heading in the help.
     """
+    options = {name: _options(cls, name.capitalize()) for name, cls in dataclasses.items()}
 
     def decorate(function: Function) -> Function:
         @wraps(function)
         def command(**arguments: Any) -> None:
-            for argument, cls in dataclasses.items():
-                values = {name: arguments.pop(name) for name in inspect.signature(cls).parameters}
+            for argument, names in options.items():
+                values = {name: arguments.pop(name) for name in names}
                 given = {name: value for name, value in values.items() if value is not None}
                 arguments[argument] = given
             function(**arguments)
@@ -33,8 +39,8 @@ def with_fields(**dataclasses: type) -> Callable[[Function], Function]:
             for name, parameter in inspect.signature(function).parameters.items()
             if name not in dataclasses
         }
-        for argument, cls in dataclasses.items():
-            parameters |= _options(cls, heading=argument.capitalize())
+        for own in options.values():
+            parameters |= own
         # Typer reads a function's signature and its annotations.
         command.__signature__ = inspect.Signature(list(parameters.values()))  # type: ignore[attr-defined]
         command.__annotations__ = {name: each.annotation for name, each in parameters.items()}
@@ -61,11 +67,20 @@ def _options(cls: type, heading: str) -> dict[str, inspect.Parameter]:
     options = {}
     for name, field in inspect.signature(cls).parameters.items():
         default = "" if field.default is None else f" Default: {field.default}."
-        option = typer.Option(help=texts.get(name, "") + default, rich_help_panel=heading)
-        options[name] = inspect.Parameter(
-            name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=None,
-            annotation=Annotated[types[name] | None, option],
-        )
+        options[name] = _option(name, types[name], texts.get(name, "") + default, heading)
+    for name, alias in ALIASES.items():
+        if alias.field in options:
+            more = f", plus {alias.surplus}" if alias.surplus else ""
+            text = f"vLLM's name for --{alias.field.replace('_', '-')}{more}."
+            options[name] = _option(name, types[alias.field], text, heading)
     return options
+
+
+def _option(name: str, kind: Any, text: str, heading: str) -> inspect.Parameter:
+    option = typer.Option(help=text, rich_help_panel=heading)
+    return inspect.Parameter(
+        name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=None,
+        annotation=Annotated[kind | None, option],
+    )

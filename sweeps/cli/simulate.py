@@ -12,6 +12,7 @@ from sweeps._yaml import read_yaml
 from sweeps.cli.command import AsJson, Command, Debug
 from sweeps.cli.fields import with_fields
 from sweeps.cli.output import note, print_json, print_pairs, print_table
+from sweeps.cli.scenarios import compare_scenarios
 from sweeps.cli.trace import Format, note_quirks
 from sweeps.spec import SweepSpec
 from sweeps.store import atomic_file
@@ -40,7 +41,10 @@ _NAMES = f"Disciplines: {', '.join(DISCIPLINES)}. Policies: {', '.join(POLICIES)
 @with_fields(scheduler=SchedulerConfig, metrics=MetricOptions)
 def simulate(
     *,
-    file: Annotated[Path | None, typer.Argument(metavar="TRACE", help="A trace file.")] = None,
+    context: typer.Context,
+    files: Annotated[
+        list[Path] | None, typer.Argument(metavar="TRACE", help="A trace file.")
+    ] = None,
     format: Format = "auto",
     synthetic: Annotated[
         str | None, typer.Option(help=f"A built-in workload instead; by default {_WORKLOAD}.")
@@ -59,17 +63,27 @@ def simulate(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="A row a request; .parquet or .csv.")
     ] = None,
+    vllm_scenario: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE...", help="Compare with vLLM's own step logs: equal, or what differs."
+        ),
+    ] = None,
     as_json: AsJson = False,
     debug: Debug = False,
     scheduler: dict[str, Any],
     metrics: dict[str, Any],
 ) -> None:
     """Simulate one scheduler on one trace and print what its users would see."""
+    if vllm_scenario:
+        _check_alone(context)
+        compare_scenarios([*vllm_scenario, *(files or [])], as_json)
+        return
     if output is not None and output.suffix not in (".parquet", ".csv"):
         raise typer.BadParameter(f"{output} must end in .parquet or .csv", param_hint="--output")
     chosen: dict[str, Any] = {"synthetic": synthetic, "requests": requests, "seed": seed}
-    if file is not None:
-        chosen |= {"path": str(file), "format": format}
+    if files:
+        chosen |= {"path": str(_only(files)), "format": format}
     elif synthetic is None:
         chosen["synthetic"] = _WORKLOAD
     run = _prepare(chosen, cost, load)
@@ -82,6 +96,25 @@ def simulate(
         print_json(what | {"config": configuration.to_dict(), "summary": result.summary})
     else:
         _show(run, configuration, result.summary)
+
+
+def _check_alone(context: typer.Context) -> None:
+    """Refuse options that would change what a scenario file says."""
+    for name in context.params.keys() - {"files", "vllm_scenario", "as_json", "debug"}:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            option = f"--{name.replace('_', '-')}"
+            raise typer.BadParameter(
+                f"a scenario has settings of its own, {option} cannot change them",
+                param_hint="--vllm-scenario",
+            )
+
+
+def _only(files: list[Path]) -> Path:
+    if len(files) > 1:
+        names = ", ".join(map(str, files))
+        raise typer.BadParameter(f"one trace at a time, not {names}", param_hint="TRACE")
+    return files[0]
 
 
 class Run(NamedTuple):
@@ -106,7 +139,7 @@ def _prepare(chosen: Mapping[str, Any], cost: str, load: float) -> Run:
 def _configuration(file: Path | None, changes: Mapping[str, Any]) -> SchedulerConfig:
     """Read the file, if there is one, and override what the command line gives."""
     if file is None:
-        return SchedulerConfig(**changes)
+        return SchedulerConfig.from_mapping(changes)
     values = read_yaml(file)
     if not isinstance(values, dict):
         raise ConfigError(f"{file}: must be a mapping of scheduler fields, such as policy: fcfs")

@@ -11,7 +11,8 @@ from sweeps.cli.output import print_json, print_pairs
 from sweeps.cli.progress import sweep_progress
 from sweeps.cli.running import report, resumable
 from sweeps.cli.trace import note_quirks
-from sweeps.run import RunOptions, SweepOutcome, estimate, run_sweep
+from sweeps.estimate import estimate
+from sweeps.run import RunOptions, SweepOutcome, run_sweep
 from sweeps.spec import SweepSpec, json_schema, load_spec
 
 app = typer.Typer(add_completion=False)
@@ -51,6 +52,13 @@ def sweep(
             help="Run on a Dask cluster: tcp://HOST:PORT, or local for one on this machine.",
         ),
     ] = None,
+    optimize: Annotated[
+        int | None,
+        typer.Option(
+            metavar="TRIALS",
+            help="Search the axes with Optuna in so many trials, in place of the file's design.",
+        ),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check the sweep and estimate its time; run nothing.")
     ] = False,
@@ -74,7 +82,7 @@ def sweep(
         raise typer.BadParameter(
             f"{output} must end in .parquet, or be a folder", param_hint="--output"
         )
-    loaded = load_spec(spec)
+    loaded = load_spec(spec, searching=optimize)
     for section in loaded.trace:
         if section.path is not None:
             note_quirks(loaded.trace_of(section, None), section.label)
@@ -85,6 +93,7 @@ def sweep(
     command = ["sweep", spec, "-o", str(output), "--resume"]
     command += ["--per-request"] if per_request else []
     command += ["--dask", dask] if dask else []
+    command += ["--optimize", str(optimize)] if optimize is not None else []
     with sweep_progress() as progress, resumable(command, progress):
         outcome = run_sweep(loaded, output, options, progress=progress)
     _show(loaded, outcome, as_json)

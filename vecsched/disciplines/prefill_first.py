@@ -74,6 +74,9 @@ def run(engine):
             preempted = schedule_running(engine, 0, False)
             if preempted:
                 shut_gates(engine, KV_BLOCKS)
+            if engine.state[DECODES] == 0:
+                # None is left of those that stood still.
+                engine.state[STALLED_SINCE] = NONE
             if engine.state[STALLED_SINCE] == NONE:
                 status = run_batch(engine, preempted)
             else:

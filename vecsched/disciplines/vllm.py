@@ -16,21 +16,24 @@ from vecsched.kernels.step import GOES_ON, end_expired, run_batch
 
 IDLE_ITERATION = False
 IS_PAGED = True
+_WHOLE_PROMPT = 2**31
 
 
 def smallest_demand(config: SchedulerConfig) -> int:
     """Without chunked prefill a prompt must fit, unless the threshold may cut it."""
     if config.enable_chunked_prefill:
         return 1
-    return config.long_prefill_token_threshold or 2**62
+    return config.long_prefill_token_threshold or _WHOLE_PROMPT
 
 
 def lone_chunk(config: SchedulerConfig) -> int:
     """Prompt tokens of one iteration when a request is alone: the threshold is off, but in 0.19."""
-    bounds = [config.max_num_batched_tokens, config.max_prefill_tokens]
+    bounds = []
+    if config.enable_chunked_prefill:
+        bounds += [config.max_num_batched_tokens, config.max_prefill_tokens]
     if config.vllm_version == "0.19":
         bounds.append(config.long_prefill_token_threshold or None)
-    return min(bound for bound in bounds if bound is not None)
+    return min((bound for bound in bounds if bound is not None), default=_WHOLE_PROMPT)
 
 
 @entry_point

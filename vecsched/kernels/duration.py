@@ -89,26 +89,25 @@ def side(share, upper):
 
 
 @entry_point
-def fill_isolated_ps(cost, requests, chunk, idle_iteration, isolated_ps):
+def fill_isolated_ps(cost, requests, limits, isolated_ps):
     """Fill in the end-to-end time of each request alone on an idle engine.
 
     Args:
         cost: tables of the cost model.
         requests: columns in arrival order.
-        chunk: prompt tokens an iteration computes.
-        idle_iteration: whether a request with one output token waits out an iteration of 0 tokens.
-        isolated_ps: int64 (n,), filled.
+        limits: the scheduler's knobs.
+        isolated_ps: int64 (n,), filled; -1 where the request cannot run alone.
     """
     for row in range(len(isolated_ps)):
         prompt, output = requests.prompt[row], requests.output[row]
-        isolated_ps[row] = 0
-        if min(prompt, chunk) >= len(cost.token_ps):
-            continue  # No iteration may be that large: the request is refused.
-        total = lone_prefill_ps(cost, prompt, chunk)
+        isolated_ps[row] = -1
+        if min(prompt, limits.chunk) > min(limits.tokens, limits.prefill_tokens):
+            continue
+        total = lone_prefill_ps(cost, prompt, limits.chunk)
         if output > 1:
             first_ps, step_ps = decode_ps(cost, 1, prompt + 1)
             total += stretch_ps(output - 1, first_ps, step_ps)
-        elif idle_iteration:
+        elif limits.idle_iteration:
             total += cost.decode_ps[0]
         isolated_ps[row] = total
 
