@@ -18,9 +18,8 @@
 
 import os
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from typing import NamedTuple, Protocol, TypeVar
 
 from sweeps.space import Point
@@ -108,28 +107,3 @@ def choose_executor(workers: int | None) -> Executor:
     if workers < 1:
         raise ConfigError(f"workers must be a whole number >= 1, not {workers!r}")
     return SerialExecutor() if workers == 1 else ThreadsExecutor(workers)
-
-
-@contextmanager
-def open_executor(workers: int | None, dask: str | None = None) -> Iterator[Executor]:
-    """Open an executor, and close it in the end.
-
-    Args:
-        workers: simulations at once; None: one a core, or all that the cluster has.
-        dask: "local" for a Dask cluster of processes on this machine, or a scheduler's address.
-
-    Raises:
-        ConfigError: the number is below one, or Dask is not installed.
-        WorkerError: the cluster cannot be used.
-    """
-    if dask is None:
-        yield choose_executor(workers)
-        return
-    try:
-        from sweeps.dask_executor import connected
-    except ImportError as error:
-        raise ConfigError(
-            f"Dask is not installed ({error}): pip install 'vecsched[dask]'"
-        ) from None
-    with connected(dask, workers) as executor:
-        yield executor

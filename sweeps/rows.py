@@ -6,7 +6,7 @@ exist is null: a metric with nothing to measure (NaN in the engine) as well as a
 point that failed. Whole numbers are int64, so they stay whole where nulls are among them.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from types import NoneType
 from typing import Any, NamedTuple, get_args, get_type_hints
@@ -18,6 +18,8 @@ from vecsched import SchedulerConfig, engine_version
 
 Columns = dict[str, list[Any]]
 Summary = Mapping[str, int | float | str]
+# Returns the rows of points that have run.
+RowsOf = Callable[[Iterable[Point]], pa.Table]
 
 _TYPES = {int: pa.int64(), float: pa.float64(), str: pa.string(), bool: pa.bool_()}
 _NOT_NULL = ("point", "key", "load", "trace", "cost", "status", "engine_version")

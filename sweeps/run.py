@@ -4,14 +4,15 @@ Per point the driver makes a key and a row, tens of microseconds beside millisec
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import pyarrow as pa
 
-from sweeps.executors import Executor, Task, open_executor
+from sweeps.executors import Executor, Task
+from sweeps.plans import plan_of
 from sweeps.prepare import PointRunner, Simulate, Sweep, TaskResult
 from sweeps.request_tables import RequestTables, encode
 from sweeps.rows import Rows, row_schema
@@ -19,8 +20,8 @@ from sweeps.space import Point, Space
 from sweeps.spec import SweepSpec
 from sweeps.store import Store, open_store
 from sweeps.watching import Progress, Silent
+from sweeps.workers import open_executor
 from vecsched import simulate as engine_simulate
-from vecsched.errors import ConfigError
 from vecsched.simulation import is_compiled, warm_up
 
 # Points in one task: few enough to share out evenly, enough that handing over costs nothing.
@@ -111,7 +112,7 @@ def run_sweep(
     ):
         compile_kernels(sweep.space, watcher)
         run = _Run(sweep, store, tables, watcher)
-        plan = _plan(sweep, output, options.resume)
+        plan = plan_of(sweep, output, options.resume)
         started = time.perf_counter()
         run.begin(executor, simulate or engine_simulate, len(plan))
         for batch in plan.batches(run.rows):
@@ -138,51 +139,6 @@ def compile_kernels(space: Space, watcher: Progress) -> None:
     if not is_compiled():
         watcher.note("compiling the kernels (the first time only)")
     warm_up(sorted(space.disciplines))
-
-
-class Plan(Protocol):
-    """Which points a sweep runs; they may depend on the results of others."""
-
-    def __len__(self) -> int:
-        """How many there will be, at most."""
-
-    def batches(self, rows: Callable[[Iterable[Point]], pa.Table]) -> Iterator[Iterable[Point]]:
-        """Yield some points after others; when the next are asked for, these have their rows.
-
-        Args:
-            rows: returns the rows of points that have run.
-        """
-
-    def points(self) -> Iterable[Point]:
-        """Return all points, in the order of the output, when they have run."""
-
-
-class _Listed:
-    """The plan that is a list: all points of the space."""
-
-    def __init__(self, space: Space) -> None:
-        self._space = space
-
-    def __len__(self) -> int:
-        return len(self._space)
-
-    def batches(self, _: Callable[[Iterable[Point]], pa.Table]) -> Iterator[Iterable[Point]]:
-        yield self._space
-
-    def points(self) -> Iterable[Point]:
-        return self._space
-
-
-def _plan(sweep: Sweep, output: Path, resume: bool) -> Plan:
-    if not sweep.spec.design.searches:
-        return _Listed(sweep.space)
-    try:
-        from sweeps.search import Search
-    except ImportError as error:
-        raise ConfigError(
-            f"Optuna is not installed ({error}): pip install 'vecsched[optimize]'"
-        ) from None
-    return Search(sweep, output, resume)
 
 
 class _Run:

@@ -9,12 +9,11 @@ was. Resuming finishes it, or goes on with more points. A trial that was told to
 rows on disk, so nothing is simulated twice.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import optuna
-import pyarrow as pa
 import pyarrow.compute as pc
 from optuna.storages.journal import JournalFileBackend
 from optuna.study import StudyDirection
@@ -24,6 +23,7 @@ from sweeps.axes import Axis
 from sweeps.errors import SpecError, StoreError
 from sweeps.files import reporting
 from sweeps.prepare import Sweep
+from sweeps.rows import RowsOf
 from sweeps.sections import DesignSection
 from sweeps.space import Candidate, Choice, Point
 from sweeps.spec import SweepSpec
@@ -36,7 +36,7 @@ _TOLD = (TrialState.COMPLETE, TrialState.PRUNED)
 
 
 class Search:
-    """A plan of a sweep (see `sweeps.run.Plan`): its points follow the results."""
+    """A plan of a sweep (see `sweeps.plans.Plan`): its points follow the results."""
 
     def __init__(self, sweep: Sweep, output: Path, resume: bool) -> None:
         """Open the study.
@@ -53,7 +53,7 @@ class Search:
         assert self._design.points is not None
         return self._design.points * self._sweep.space.runs
 
-    def batches(self, rows: Callable[[Iterable[Point]], pa.Table]) -> Iterator[Iterable[Point]]:
+    def batches(self, rows: RowsOf) -> Iterator[Iterable[Point]]:
         """Yield the points of trials of earlier runs, then those of one batch after another."""
         for trial in self._study.get_trials(deepcopy=False, states=_TOLD):
             choice = self._choice(trial.params)
@@ -68,9 +68,7 @@ class Search:
         """Yield the points of all trials, in their order; of equal choices the first."""
         return self._sweep.space.points(self._choices.values)
 
-    def _batch(
-        self, size: int, rows: Callable[[Iterable[Point]], pa.Table]
-    ) -> Iterator[Iterable[Point]]:
+    def _batch(self, size: int, rows: RowsOf) -> Iterator[Iterable[Point]]:
         # From scratch for each batch, so that a search that was resumed draws what it would have.
         self._study.sampler = _sampler(self._design, self._told())
         trials = [self._study.ask() for _ in range(size)]
@@ -121,9 +119,7 @@ class Search:
         except SpecError:
             return None
 
-    def _objectives(
-        self, rows: Callable[[Iterable[Point]], pa.Table], choice: Choice
-    ) -> list[float] | None:
+    def _objectives(self, rows: RowsOf, choice: Choice) -> list[float] | None:
         """Return the means over traces, seeds and loads; None if a point failed."""
         known = self._choices[_identity(choice)]
         table = rows(self._sweep.space.points(lambda: [known]))

@@ -43,7 +43,7 @@ FLOORS = (
     ("vecsched.simulation",),
     ("vecsched",),
     # The driver stands on the finished engine.
-    ("sweeps", "sweeps.errors", "sweeps.expression", "sweeps.schema"),
+    ("sweeps", "sweeps.errors", "sweeps.expression", "sweeps.schema", "sweeps.objectives"),
     ("sweeps._yaml", "sweeps.axes", "sweeps.files", "sweeps.parts", "sweeps.request_tables"),
     ("sweeps.frontier", "sweeps.capacity", "sweeps.confidence"),
     ("sweeps.measured_run", "sweeps.validate", "sweeps.vllm_scenario"),
@@ -52,9 +52,10 @@ FLOORS = (
     ("sweeps.spec",),
     ("sweeps.space",),
     ("sweeps.executors", "sweeps.dask_executor", "sweeps.keys", "sweeps.rows"),
-    ("sweeps.store", "sweeps.prepare"),
+    ("sweeps.store", "sweeps.prepare", "sweeps.watching"),
+    ("sweeps.search", "sweeps.plans", "sweeps.workers"),
     ("sweeps.run",),
-    ("sweeps.plots", "sweeps.validation_plot"),
+    ("sweeps.estimate", "sweeps.plots", "sweeps.validation_plot"),
     ("sweeps.cli.*",),
 )
 

@@ -11,9 +11,10 @@ from distributed import KilledWorker
 
 from sweeps.dask_executor import DaskExecutor, connected
 from sweeps.errors import WorkerError
-from sweeps.executors import Task, open_executor
+from sweeps.executors import Task
 from sweeps.run import RunOptions, run_sweep
 from sweeps.spec import SweepSpec
+from sweeps.workers import open_executor
 from vecsched import Trace, engine_version
 from vecsched.errors import ConfigError
 

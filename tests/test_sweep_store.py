@@ -105,18 +105,15 @@ def test_columns_and_types(opened):
         out.append(rows(2, summary=None, error="SimulationError: no"))
         out.finish(keyed(0, 1, 2))
     table = pq.read_table(opened.path)
-    whole = ["point", "max_batch_size", "max_num_batched_tokens", "prefill_chunk_size", "kv_blocks"]
-    whole += ["block_size", "max_tokens", "max_prefill_tokens", "lookahead", "seed", "requests"]
-    whole += ["max_model_len", "long_prefill_token_threshold"]
-    real = ["max_wait_s", "timeout_s", "watermark", "load", "ttft_p99_s"]
-    switches = ["enable_chunked_prefill", "long_prefill_token_threshold_adaptive"]
-    switches += ["scheduler_reserve_full_isl"]
-    kinds = {name: pa.int64() for name in whole} | {name: pa.float64() for name in real}
-    kinds |= {name: pa.bool_() for name in switches}
+    arrow = {int: pa.int64(), float: pa.float64(), bool: pa.bool_(), str: pa.string()}
+    fields = SchedulerConfig().to_dict()
+    kinds = {name: arrow[type(default)] for name, default in fields.items() if default is not None}
+    limits = ["kv_blocks", "max_tokens", "max_prefill_tokens", "max_model_len"]
+    kinds |= dict.fromkeys(["point", "seed", "requests", *limits], pa.int64())
+    kinds |= dict.fromkeys(["max_wait_s", "timeout_s", "load", "ttft_p99_s"], pa.float64())
     assert {field.name: field.type for field in table.schema} == {
         name: kinds.get(name, pa.string()) for name in table.schema.names
     }
-    fields = list(SchedulerConfig().to_dict())
     assert table.schema.names == [
         *("point", "key", *fields, "load", "seed", "variant", "trace", "cost"),
         *("requests", "ttft_p99_s", "status", "error", "engine_version"),

@@ -73,7 +73,7 @@ def iteration_token_demand(table: RequestTable, prefill_chunk_size: int) -> np.n
         BoundaryError: the chunk size is not positive, or a request has an unknown phase.
     """
     demand = np.empty(len(table), np.int64)
-    status, row = _demands(*_work(table), prefill_chunk_size, demand)
+    status, row = _demands(*_work(table), int(prefill_chunk_size), demand)
     if status != OK or prefill_chunk_size <= 0:
         _refuse(BAD_CHUNK if prefill_chunk_size <= 0 else status, table, row, prefill_chunk_size)
     return demand
@@ -110,7 +110,7 @@ def form_iteration_batch(
     """
     active, terminal, released = release_terminal_requests(active_requests)
     running_tokens = np.empty(len(active), np.int64)
-    status, row = _demands(*_work(active), prefill_chunk_size, running_tokens)
+    status, row = _demands(*_work(active), int(prefill_chunk_size), running_tokens)
     if status != OK:
         _refuse(status, active, row, prefill_chunk_size)
     free = np.array(
@@ -118,7 +118,8 @@ def form_iteration_batch(
             max_batch_size - len(active),
             free_kv_blocks + released,
             max_num_batched_tokens - int(running_tokens.sum()),
-        ]
+        ],
+        np.int64,
     )
     if free[0] < 0 or free[2] < 0:
         raise BoundaryError(
@@ -127,7 +128,11 @@ def form_iteration_batch(
         )
     tokens = np.empty(len(waiting_requests), np.int64)
     status, admitted, reason = _admit(
-        *_work(waiting_requests), waiting_requests.kv_blocks, prefill_chunk_size, free, tokens
+        *_work(waiting_requests),
+        _read_only(waiting_requests.kv_blocks),
+        int(prefill_chunk_size),
+        free,
+        tokens,
     )
     if status != OK:
         _refuse(status, waiting_requests, admitted, prefill_chunk_size)
@@ -161,19 +166,36 @@ def advance_iteration(batch: RequestTable) -> RequestTable:
         BoundaryError: there is no `scheduled_tokens` column, a request has more tokens scheduled
             than remain, or its phase is unknown.
     """
+    if batch.scheduled_tokens is None and len(batch) == 0:
+        return batch.take(slice(None))
     if batch.scheduled_tokens is None:
         raise BoundaryError(
             "the batch has no scheduled_tokens: pass `form_iteration_batch().batch`"
         )
     after = batch.take(slice(None))
-    status, row = _advance(*_work(after), batch.scheduled_tokens, after.status)
+    status, row = _advance(
+        after.phase,
+        after.remaining_prefill_tokens,
+        after.remaining_decode_tokens,
+        _read_only(batch.scheduled_tokens),
+        after.status,
+    )
     if status != OK:
         _refuse(status, batch, row, 0)
     return after
 
 
 def _work(table: RequestTable) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    return table.phase, table.remaining_prefill_tokens, table.remaining_decode_tokens
+    columns = (table.phase, table.remaining_prefill_tokens, table.remaining_decode_tokens)
+    phase, prefill, decode = (_read_only(column) for column in columns)
+    return phase, prefill, decode
+
+
+def _read_only(column: np.ndarray) -> np.ndarray:
+    """One type for the kernels, whatever the caller's array is: each other would be compiled."""
+    view = np.ascontiguousarray(column).view()
+    view.flags.writeable = False
+    return view
 
 
 def _refuse(status: int, table: RequestTable, row: int, prefill_chunk_size: int) -> NoReturn:

@@ -105,7 +105,7 @@ def summarise(
     summary = _latency_summary(latencies, scratch)
     sums, products = _account(engine)
     summary |= _token_gaps(engine, sums)
-    summary["makespan_s"] = (end_ps - start_ps) / PS_PER_S
+    summary["makespan_s"] = float(end_ps - start_ps) / PS_PER_S
     summary |= _throughput(latencies, counts, goals, summary["makespan_s"])
     summary |= _engine_use(engine, sums, products, end_ps - start_ps)
     summary |= _starvation(latencies, goals, int(counts[FAILED]), scratch)
@@ -157,7 +157,9 @@ def _latency_summary(latencies: Latencies, scratch: SelectionScratch) -> dict[st
     wanted = [*QUANTILES.values(), 1.0]
     for row, (name, unit) in _NAMES.items():
         *quantiles, largest = quantiles_of(_values(latencies, row), wanted, scratch)
-        summary[f"{name}_mean{unit}"] = quotient(float(latencies.total[row]), latencies.counts[row])
+        summary[f"{name}_mean{unit}"] = quotient(
+            float(latencies.total[row]), int(latencies.counts[row])
+        )
         for label, value in zip(QUANTILES, quantiles, strict=True):
             summary[f"{name}_{label}{unit}"] = value
         summary[f"{name}_max{unit}"] = largest
@@ -188,14 +190,14 @@ def _token_gaps(engine: Engine, sums: list[int]) -> dict[str, Any]:
     bounds_ps = (sums[SHORTEST_GAP_PS], sums[LONGEST_GAP_PS])
     select_gaps(lines, lone_gaps, chosen, bounds_ps, scratch)
     p50, p99 = interpolate(ranks, chosen / PS_PER_S, count, wanted)
-    return {"itl_p50_s": p50, "itl_p99_s": p99, "itl_max_s": sums[LONGEST_GAP_PS] / PS_PER_S}
+    return {"itl_p50_s": p50, "itl_p99_s": p99, "itl_max_s": float(sums[LONGEST_GAP_PS]) / PS_PER_S}
 
 
 def _throughput(
     latencies: Latencies, counts: np.ndarray, goals: Goals, makespan_s: float
 ) -> dict[str, Any]:
     totals, completed = latencies.totals.tolist(), int(counts[COMPLETED])
-    steady_s = max(goals.steady_to_ps - goals.steady_from_ps, 0) / PS_PER_S
+    steady_s = float(max(goals.steady_to_ps - goals.steady_from_ps, 0)) / PS_PER_S
     return {
         "requests_per_s": quotient(completed, makespan_s),
         "output_tokens_per_s": quotient(totals[COMPLETED_OUTPUT], makespan_s),
@@ -234,7 +236,7 @@ def _starvation(
 ) -> dict[str, Any]:
     (ratio,) = quantiles_of(_values(latencies, WAIT_RATIO), [0.99], scratch)
     nobody_can_run = failed == latencies.values.shape[1]
-    longest_s = int(latencies.totals[LONGEST_WAIT_PS]) / PS_PER_S
+    longest_s = float(latencies.totals[LONGEST_WAIT_PS]) / PS_PER_S
     return {
         "starved_requests": int(latencies.totals[STARVED]),
         "starvation_s": goals.starvation_s,

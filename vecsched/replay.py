@@ -70,8 +70,8 @@ def replay(engine: Engine, order: list[int]) -> Iterator[Iteration]:
             end = start + line[FIRST_PS] + step * line[STEP_PS]
             yield Iteration(
                 iteration=iteration,
-                start_s=start / PS_PER_S,
-                end_s=end / PS_PER_S,
+                start_s=float(start) / PS_PER_S,
+                end_s=float(end) / PS_PER_S,
                 scheduled=[(order[row], tokens) for row, tokens in scheduled.items()],
                 admitted=[order[row] for row in admitted] if step == 0 else [],
                 preempted=preempted if step == 0 else [],
