@@ -14,7 +14,7 @@ from vecsched.kernels.record import FIRST_PS, ITERATIONS, START_PS, STEP_PS, wri
 
 TRACE_COLUMNS = (
     *("kv_blocks", "priority", "deadline_s", "cancel_at_s"),
-    *("tenant", "predicted_output_tokens"),
+    *("tenant", "predicted_output_tokens", "engine_time_s"),
 )
 INSTANTS = ("admitted_ps", "first_token_ps", "finished_ps")
 

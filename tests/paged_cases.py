@@ -5,7 +5,7 @@ from compare import in_oracle_shape, trace_of
 from hypothesis import strategies as st
 from test_engine_equals_oracle import UNITS_S, costs, maybe, metric_options
 
-from vecsched import CostModel, MetricOptions, Result, SchedulerConfig, Trace, simulate
+from vecsched import CostModel, MetricOptions, Result, SchedulerConfig, simulate
 
 # What both sides tell of an iteration. The blocks held follow from those that are free.
 ITERATION = (
@@ -123,21 +123,12 @@ def cases(draw, discipline):
     return records, config, draw(costs(unit)), draw(metric_options(unit))
 
 
-def paged_trace(records: list[dict]) -> Trace:
-    """The oracle's dictionaries as columns, the engine's time stamp among them."""
-    trace = trace_of(records)
-    if "engine_time_s" not in records[0]:
-        return trace
-    columns = {name: getattr(trace, name) for name in trace.__dataclass_fields__}
-    return Trace(**columns | {"engine_time_s": [record["engine_time_s"] for record in records]})
-
-
 def run_engine(
     records: list[dict], config: SchedulerConfig, cost: CostModel, options: dict, *, logged: bool
 ) -> Result:
     """The engine's result."""
-    trace, metrics = paged_trace(records), MetricOptions(**options)
-    return simulate(trace, config, cost, log_iterations=logged, metrics=metrics)
+    metrics = MetricOptions(**options)
+    return simulate(trace_of(records), config, cost, log_iterations=logged, metrics=metrics)
 
 
 def comparable(result: Result | dict) -> dict:

