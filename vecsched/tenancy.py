@@ -51,6 +51,8 @@ def summarise_tenants(trace: Trace, config: SchedulerConfig, engine: Engine) -> 
         return {"tenants": tenants, **dict.fromkeys(ENTRIES, math.nan)}
     shares = measure(trace, config, engine)
     largest, mean, variance, in_row = _differences(shares)
+    if len(written_lines(engine.record)) == 0:
+        largest = math.nan  # No iteration, no difference.
     slowest = [quantile for _, quantile in _ttft(trace, engine, 0.99) if not math.isnan(quantile)]
     found = (
         jain_of(backlogged_rates(shares)),
