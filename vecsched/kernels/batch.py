@@ -56,10 +56,11 @@ class Stretch(NamedTuple):
 def enter_batch(engine, row):
     """Take `row` from the queue into the batch: a slot, and all the KV it will need."""
     state = engine.state
+    # Charged before it leaves the queue: credit left over is lost only then.
+    charge_admission(engine.fair, row, engine.requests.prompt[row])
     dequeue(engine, row)
     engine.outcome.status[row] = ACTIVE
     engine.outcome.admitted_ps[row] = state[NOW]
-    charge_admission(engine.fair, row, engine.requests.prompt[row])
     state[MEMBERS] += 1
     state[FREE_KV] -= engine.requests.kv_blocks[row]
     engine.members.prompt_left[row] = engine.requests.prompt[row]

@@ -69,11 +69,11 @@ def wants_one_token(engine, row):
 def enter_running(engine, row, tokens):
     """Take `row` from the queue into the batch and schedule its first `tokens`."""
     state = engine.state
-    dequeue(engine, row)
     engine.outcome.status[row] = ACTIVE
     if engine.outcome.admitted_ps[row] == NEVER_PS:
         engine.outcome.admitted_ps[row] = state[NOW]
         charge_admission(engine.fair, row, engine.requests.prompt[row])
+    dequeue(engine, row)
     engine.members.prompt_left[row] = engine.paging.known[row]
     state[FREE_KV] -= blocks_of(engine, row, tokens)
     append_running(engine, row)
