@@ -32,6 +32,7 @@ FLOORS = (
         "vecsched._jit",
         "vecsched.clock",
     ),
+    ("vecsched.ragged",),
     ("vecsched.requests", "vecsched.trace", "vecsched.mixed_attention", "vecsched.tables"),
     ("vecsched.boundary", "vecsched.policies", "vecsched.cost"),
     ("vecsched.aliases", "vecsched.config", "vecsched.options"),

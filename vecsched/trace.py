@@ -1,7 +1,7 @@
 """Trace: the requests of a workload, one array a field, validated once and then read-only."""
 
 import importlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
@@ -10,9 +10,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from vecsched._numbers import is_number
+from vecsched._numbers import is_number, is_whole_number
 from vecsched.clock import HORIZON_S, fits, to_ps
 from vecsched.errors import InputError
+from vecsched.ragged import Ragged
 
 MAX_TOKENS = 2**31 - 1
 
@@ -25,7 +26,7 @@ _OPTIONAL_TIMES = ("deadline_s", "cancel_at_s")
 
 @dataclass(frozen=True, eq=False, init=False)
 class Trace:
-    """Columns of n requests, all of shape (n,), in the order given.
+    """Columns of n requests, all of length n, in the order given.
 
     Arrivals need not be sorted: simulation takes them in time order, ties in row order, and
     `backward_steps` counts the rows that stood behind a later one. Times are seconds on the trace's
@@ -42,6 +43,10 @@ class Trace:
         engine_time_s: float64, the engine's own time stamp, which breaks ties of the priority
             policy; None: every request has its own, in arrival order.
         predicted_output_tokens: int64, >= 0, what the scheduler believes `output_tokens` to be.
+        prefix_ids: what the prompts have in common, a row of ids for each (`Ragged`): id q stands
+            for the prompt's tokens from q x prefix_block_tokens on, the last one for what is left.
+            Two prompts begin alike as far as their ids do. None: no two have anything in common.
+        prefix_block_tokens: tokens that one of these ids stands for; 0 without ids.
         id: object; row numbers where none are given.
 
     Raises:
@@ -58,6 +63,8 @@ class Trace:
     cancel_at_s: np.ndarray | None
     engine_time_s: np.ndarray | None
     predicted_output_tokens: np.ndarray | None
+    prefix_ids: Ragged | None
+    prefix_block_tokens: int
     id: np.ndarray
 
     def __init__(
@@ -73,12 +80,15 @@ class Trace:
         cancel_at_s: ArrayLike | None = None,
         engine_time_s: ArrayLike | None = None,
         predicted_output_tokens: ArrayLike | None = None,
+        prefix_ids: Ragged | Iterable[Sequence[int]] | None = None,
+        prefix_block_tokens: int = 0,
         id: Iterable[Any] | None = None,
     ) -> None:
         arrival = _times("arrival_s", arrival_s)
+        prompt = _counts("prompt_tokens", prompt_tokens)
         columns: dict[str, np.ndarray | None] = {
             "arrival_s": arrival,
-            "prompt_tokens": _counts("prompt_tokens", prompt_tokens),
+            "prompt_tokens": prompt,
             "output_tokens": _counts("output_tokens", output_tokens),
             "kv_blocks": None if kv_blocks is None else _counts("kv_blocks", kv_blocks),
             "priority": None if priority is None else _integers("priority", priority),
@@ -108,6 +118,10 @@ class Trace:
             object.__setattr__(self, name, column)
         if requests == 0:
             raise InputError("the trace is empty: at least one request is needed", source="Trace")
+        prefixes = _prefixes(prefix_ids, prefix_block_tokens, prompt)
+        object.__setattr__(self, "prefix_ids", prefixes)
+        tokens = 0 if prefixes is None else int(prefix_block_tokens)
+        object.__setattr__(self, "prefix_block_tokens", tokens)
 
     def __len__(self) -> int:
         return len(self.arrival_s)
@@ -247,6 +261,28 @@ def _instants(name: str, values: Any) -> np.ndarray:
     )
     # An instant beyond the clock never comes: the same as none.
     return np.where(fits(column), column, np.nan)
+
+
+def _prefixes(
+    given: Ragged | Iterable[Sequence[int]] | None, tokens: int, prompt: np.ndarray
+) -> Ragged | None:
+    if given is None:
+        return None
+    if not is_whole_number(tokens) or not 1 <= tokens <= MAX_TOKENS:
+        problem = f"must be a whole number from 1 to {MAX_TOKENS}: the tokens of one prefix id"
+        raise InputError(problem, source="Trace", field="prefix_block_tokens", value=tokens)
+    ids = given if isinstance(given, Ragged) else Ragged.of(given, "prefix_ids")
+    if len(ids) != len(prompt):
+        problem = f"has {len(ids)} rows, but arrival_s has {len(prompt)}"
+        raise InputError(problem, source="Trace", field="prefix_ids")
+    too_many = ids.lengths > -(-prompt // int(tokens))
+    if too_many.any():
+        row = int(np.argmax(too_many))
+        problem = f"more ids of {tokens} tokens than a prompt of {prompt[row]} tokens has room for"
+        raise InputError(problem, source="Trace", row=row, field="prefix_ids", value=len(ids[row]))
+    ids.values.flags.writeable = False
+    ids.begin.flags.writeable = False
+    return ids
 
 
 def _labels(name: str, values: Iterable[Any]) -> np.ndarray:
