@@ -9,8 +9,11 @@ import hashlib
 import json
 from dataclasses import asdict, fields
 
+import numpy as np
+
 from sweeps.space import Point
 from vecsched import CostModel, MetricOptions, Trace
+from vecsched.ragged import Ragged
 
 
 def trace_fingerprint(trace: Trace) -> str:
@@ -19,11 +22,13 @@ def trace_fingerprint(trace: Trace) -> str:
     for field in fields(trace):
         column = getattr(trace, field.name)
         digest.update(f"{field.name} {getattr(column, 'dtype', None)} ".encode())
-        if column is not None:
-            labels = column.dtype == object
-            digest.update(
-                json.dumps(column.tolist(), default=str).encode() if labels else column.tobytes()
-            )
+        if isinstance(column, Ragged):
+            digest.update(column.begin.tobytes() + column.values.tobytes())
+        elif isinstance(column, np.ndarray) and column.dtype != object:
+            digest.update(column.tobytes())
+        elif column is not None:
+            values = column.tolist() if isinstance(column, np.ndarray) else column
+            digest.update(json.dumps(values, default=str).encode())
     return digest.hexdigest()[:16]
 
 

@@ -7,6 +7,8 @@ from itertools import groupby, islice
 from operator import attrgetter
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
+
 from sweeps.executors import Task
 from sweeps.keys import key_context, point_key, trace_fingerprint
 from sweeps.rows import Outcomes, Summary, outcomes_of
@@ -184,5 +186,7 @@ def _first_of(trace: Trace) -> Trace:
     Columns that decide which metrics exist, such as tenants, are those of the trace.
     """
     columns = {column.name: getattr(trace, column.name) for column in fields(Trace)}
-    first: dict[str, Any] = {name: c if c is None else c[:1] for name, c in columns.items()}
+    first: dict[str, Any] = {
+        name: column[:1] for name, column in columns.items() if isinstance(column, np.ndarray)
+    }
     return Trace(**first | {"prompt_tokens": [1], "output_tokens": [1]})
