@@ -4,6 +4,8 @@ What depends on the trace alone, or on a knob that many configurations share, is
 kept with the trace, so that a sweep pays for it once.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from vecsched.clock import HORIZON_PS, NEVER_PS, PS_PER_S, to_ps
@@ -13,11 +15,15 @@ from vecsched.cost import CostModel, CostTables
 from vecsched.errors import ClockOverflowError
 from vecsched.fairness import fair_state
 from vecsched.kernels.bitset import NONE, empty_bitset
+from vecsched.kernels.cache import NO_CACHE, POOL, RUNS, Cache, empty_runs, full_pool
 from vecsched.kernels.calendar import empty_calendar
 from vecsched.kernels.engine import (
     EVERY_POSITION,
+    FIRST_RUN,
     FREE_KV,
     HEAD,
+    LAST_RUN,
+    NEVER_HASHED,
     NOT_BLOCKED,
     REASON,
     RUNNING_FIRST,
@@ -27,30 +33,43 @@ from vecsched.kernels.engine import (
     UNLIMITED,
     WATCH,
     Engine,
+    Flight,
     Limits,
     Members,
     Outcome,
     Paging,
     PagingRules,
     Queue,
+    Requests,
 )
 from vecsched.kernels.record import Record
 from vecsched.mixed_attention import longest_ps as longest_attention_ps
-from vecsched.policies import (
-    as_believed,
-    order_of,
-    parse_policy,
-)
+from vecsched.policies import as_believed, order_of, parse_policy
+from vecsched.prefixes import block_keys, has_common_prefixes
 from vecsched.trace import Trace
+
+# More blocks than all requests take are never needed, but in a small pool numbers can be looked at.
+_SMALL_POOL = 65536
+
+
+class RunOptions(NamedTuple):
+    """How a run differs from an ordinary one.
+
+    Attributes:
+        logging: keep what every single iteration did.
+        refuses: fail requests that can never be served; otherwise they block the queue.
+        tick_ps: what every iteration lasts; 0: what it costs. Of asynchronous runs.
+        log_blocks: keep the cache block by block, and every move of a block.
+    """
+
+    logging: bool = False
+    refuses: bool = True
+    tick_ps: int = 0
+    log_blocks: bool = False
 
 
 def assemble(
-    trace: Trace,
-    config: SchedulerConfig,
-    cost: CostModel,
-    record: Record,
-    *,
-    refuses: bool = True,
+    trace: Trace, config: SchedulerConfig, cost: CostModel, record: Record, options: RunOptions
 ) -> Engine:
     """Lay out a run: columns in arrival order, knobs, tables, and everything empty.
 
@@ -59,7 +78,7 @@ def assemble(
         config: the knobs.
         cost: how long an iteration takes.
         record: empty, with room for what will happen.
-        refuses: fail requests that can never be served; otherwise they block the queue.
+        options: how the run differs from an ordinary one.
 
     Raises:
         ConfigError: the trace lacks a column that the policy needs, or none of its requests fits
@@ -70,13 +89,17 @@ def assemble(
     n = len(trace)
     # The member that is served first computes a token an iteration, so some output comes in time.
     longest = _longest(trace, "prompt_tokens") + _longest(trace, "output_tokens")
-    limits = limits_of(config)._replace(refuses=refuses, patience=2 * longest + 100)
+    limits = limits_of(config)._replace(
+        refuses=options.refuses, patience=2 * longest + 100, tick_ps=options.tick_ps
+    )
     tables = cost.tables(config.max_num_batched_tokens, config.max_batch_size)
     requests = requests_of(trace, config, limits)
     check_range(trace, tables, limits)
+    cache = _cache(trace, config, requests, options.log_blocks)
     state = np.zeros(STATE_SIZE, np.int64)
     state[FREE_KV] = limits.kv_capacity
     state[HEAD], state[REASON], state[WATCH] = NONE, NOT_BLOCKED, EVERY_POSITION
+    state[NEVER_HASHED], state[FIRST_RUN], state[LAST_RUN] = (limits.kv_capacity, NONE, NONE)
     state[RUNNING_FIRST], state[RUNNING_LAST], state[STALLED_SINCE] = NONE, NONE, NONE
     return Engine(
         state=state,
@@ -95,8 +118,10 @@ def assemble(
         calendar=empty_calendar(n, _longest(trace, "output_tokens")),
         paging_rules=paging_rules_of(config),
         paging=_paging(trace, config, requests.prompt),
+        flight=Flight(*np.empty((3, limits.slots), np.int64)),
+        cache=cache,
         fair=fair_state(trace, config),
-        record=record,
+        record=with_moves(record, cache, limits.slots) if options.log_blocks else record,
         outcome=Outcome(
             status=np.zeros(n, np.int8),
             admitted_ps=np.full(n, NEVER_PS),
@@ -104,6 +129,9 @@ def assemble(
             finished_ps=np.full(n, NEVER_PS),
             preemptions=np.zeros(n, np.int32),
             recomputed=np.zeros(n, np.int64),
+            looked_up=np.zeros(n, np.int64),
+            cached=np.zeros(n, np.int64),
+            cached_again=np.zeros(n, np.int64),
         ),
     )
 
@@ -126,6 +154,7 @@ def limits_of(config: SchedulerConfig) -> Limits:
         idle_iteration=discipline.IDLE_ITERATION,
         refuses=True,
         patience=0,
+        tick_ps=0,
     )
 
 
@@ -147,6 +176,7 @@ def paging_rules_of(config: SchedulerConfig) -> PagingRules:
         by_priority=parse_policy(config.policy)[0] == "priority",
         stop_after_self=older,
         prefill_alone=config.discipline == "prefill_first",
+        asynchronous=is_vllm and config.async_scheduling,
     )
 
 
@@ -161,9 +191,55 @@ def _paging(trace: Trace, config: SchedulerConfig, prompt: np.ndarray) -> Paging
         ahead=np.empty(n, np.int64),
         known=prompt[:n].copy(),
         chunk=np.zeros(n, np.int64),
+        stamp=np.empty(n, np.int64),
+        left_out=np.zeros(n, np.bool_),
         urgency=urgency,
         kv_growth=np.zeros((1, 2), np.int64),
     )
+
+
+def cache_kind(trace: Trace, config: SchedulerConfig) -> int:
+    """How the free queue is kept; see `kernels.cache`."""
+    if config.discipline != "vllm" or not config.enable_prefix_caching:
+        return NO_CACHE
+    if config.kv_reserve == "full":
+        return NO_CACHE
+    # Runs hold if nobody finds another's blocks, and a victim has not been scheduled in this step.
+    by_priority = parse_policy(config.policy)[0] == "priority"
+    if by_priority or config.vllm_version == "0.19" or has_common_prefixes(trace):
+        return POOL
+    return RUNS
+
+
+def _cache(trace: Trace, config: SchedulerConfig, requests: Requests, log_blocks: bool) -> Cache:
+    kind = cache_kind(trace, config)
+    if log_blocks and kind == RUNS:
+        kind = POOL
+    size = config.block_size if kind == POOL else 1
+    blocks, keys, begin = 0, np.empty(0, np.int32), np.zeros(1, np.int64)
+    if kind == POOL:
+        keys, begin = once_per_trace(
+            trace,
+            ("block_keys", size, config.max_model_len),
+            lambda: block_keys(trace, requests.prompt, requests.output, size),
+        )
+        # Without a bound every block taken is a new one.
+        blocks = len(keys) if config.kv_blocks is None else config.kv_blocks
+        blocks = min(blocks, max(len(keys), _SMALL_POOL))
+    return Cache(
+        kind=kind,
+        bare_last=config.vllm_version == "0.19",
+        runs=empty_runs(len(trace) if kind == RUNS else 0),
+        pool=full_pool(blocks, keys, begin, size),
+    )
+
+
+def with_moves(record: Record, cache: Cache, slots: int) -> Record:
+    """Return the record with room for the moves of blocks."""
+    # At one boundary, each member gives up what it holds and takes as much again, at most.
+    longest = int(np.diff(cache.pool.begin).max(initial=0))
+    room = 2 * (2 * slots * longest) + 8 * len(record.lines)
+    return record._replace(moves=np.empty((room, 4), np.int64))
 
 
 def _urgency(trace: Trace) -> np.ndarray:

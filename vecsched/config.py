@@ -34,6 +34,8 @@ _SWITCHES = (
     "enable_chunked_prefill",
     "long_prefill_token_threshold_adaptive",
     "scheduler_reserve_full_isl",
+    "enable_prefix_caching",
+    "async_scheduling",
 )
 _SECONDS_OR_NONE = ("max_wait_s", "timeout_s")
 _LARGEST = 2**31 - 1
@@ -69,6 +71,9 @@ class SchedulerConfig:
         long_prefill_token_threshold_adaptive: the threshold grows while few requests are there.
         watermark: share of the KV blocks that an admission must leave free while anyone runs.
         scheduler_reserve_full_isl: admit only if all known tokens would fit the free blocks.
+        enable_prefix_caching: KV of ended and preempted requests stays until its blocks are needed;
+            `Trace.prefix_ids` tells what requests have in common. `vllm`, with KV on demand.
+        async_scheduling: form a batch while the one before it runs, without its outcome. `vllm`.
         vllm_version: "0.33", or "0.19" for the older rules. `vllm`.
 
     Raises:
@@ -97,6 +102,8 @@ class SchedulerConfig:
     long_prefill_token_threshold_adaptive: bool = False
     watermark: float = 0.0
     scheduler_reserve_full_isl: bool = True
+    enable_prefix_caching: bool = True
+    async_scheduling: bool = True
     vllm_version: str = "0.33"
 
     def __post_init__(self) -> None:

@@ -181,7 +181,7 @@ class CostModel:
         measurement. Two of its 231 rows, decodes cut off at the end of its attention table, lie
         28 % and 56 % off. aiconfigurator (commit 095f58a, Apache-2.0) measures the kernels of vLLM
         0.19; the error is against their sum, and nothing was measured of mixed attention. The same
-        kernels, put together for a run of Qwen3-32B on two H100, give a TPOT 2.8 % below the real
+        kernels, put together for a run of Qwen3-32B on two H100, give a TPOT 4.5 % below the real
         one. The models' `error` holds mean, median and maximum by kind of iteration, held-out
         iterations too.
 

@@ -61,6 +61,7 @@ from vecsched.kernels.latency import (
 )
 from vecsched.kernels.record import written_gaps, written_lines
 from vecsched.options import MetricOptions
+from vecsched.prefix_metrics import prefix_summary
 from vecsched.quantiles import (
     SelectionScratch,
     ascending,
@@ -116,6 +117,7 @@ def summarise(
         summary[STATUSES[code]] = int(counts[code])
     summary["preemptions"] = int(outcome.preemptions.sum())
     summary["recomputed_tokens"] = int(outcome.recomputed.sum())
+    summary |= prefix_summary(engine)
     return summary
 
 

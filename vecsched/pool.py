@@ -29,7 +29,9 @@ class RecordPool:
         """Take a record that nobody reads any more."""
         with self._lock:
             slots = (record.slack - 16) // 4
-            self._free[len(record.lines), slots, record.logging].append(record)
+            self._free[len(record.lines), slots, record.logging].append(
+                record._replace(moves=record.moves[:0])
+            )
 
     def give_back_with(self, owner: object, record: Record) -> None:
         """Take the record back when `owner` is gone."""

@@ -9,6 +9,7 @@ from vecsched.kernels.engine import BLOCK_REASONS, NOT_BLOCKED, UNLIMITED, Engin
 from vecsched.kernels.record import (
     BLOCK_REASON,
     BLOCKED_ROW,
+    ENDED_WAITING,
     FIRST_PS,
     ITERATIONS,
     KV_HELD,
@@ -32,6 +33,7 @@ class Iteration(NamedTuple):
     admitted: list[int]
     preempted: list[int]
     finished: list[int]
+    num_cached_tokens: list[tuple[int, int]]
     blocked_reason: str
     blocked_row: int
     free_kv_blocks: int | None
@@ -48,18 +50,23 @@ def replay(engine: Engine, order: list[int]) -> Iterator[Iteration]:
         order: the trace's row for each of the engine's.
     """
     changes: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
-    for line, row, tokens in written_changes(engine.record).tolist():
+    cached: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+    for line, row, tokens, found in written_changes(engine.record).tolist():
         changes[line].append((row, tokens))
+        if found > 0:
+            cached[line].append((row, found))
     batch: dict[int, int] = {}
     computed: dict[int, int] = {}
     iteration = 0
     for number, line in enumerate(written_lines(engine.record).tolist()):
+        before = list(batch)
         admitted = _update(batch, changes[number])
-        computed |= dict.fromkeys(admitted, 0)
+        computed |= dict.fromkeys(admitted, 0) | dict(cached[number])
         preempted = [order[row] for row, tokens in changes[number] if tokens == PREEMPTED]
         scheduled = {row: tokens for row, tokens in batch.items() if tokens >= 0}
-        leaving = {row for row, tokens in changes[number + 1] if tokens == LEFT}
-        completing = [row for row in batch if row in leaving]
+        leaving = {row for row, tokens in changes[number + 1] if tokens in (LEFT, ENDED_WAITING)}
+        # One that ends in the queue was in the batch until now.
+        completing = [row for row in dict.fromkeys([*before, *batch]) if row in leaving]
         finished = [order[row] for row in completing if engine.outcome.status[row] == COMPLETED]
         start, held = line[START_PS], line[KV_HELD]
         for step in range(line[ITERATIONS]):
@@ -76,6 +83,9 @@ def replay(engine: Engine, order: list[int]) -> Iterator[Iteration]:
                 admitted=[order[row] for row in admitted] if step == 0 else [],
                 preempted=preempted if step == 0 else [],
                 finished=finished if step == line[ITERATIONS] - 1 else [],
+                num_cached_tokens=[(order[row], tokens) for row, tokens in cached[number]]
+                if step == 0
+                else [],
                 blocked_reason=(*BLOCK_REASONS, "")[line[BLOCK_REASON]],
                 blocked_row=-1 if line[BLOCK_REASON] == NOT_BLOCKED else order[line[BLOCKED_ROW]],
                 free_kv_blocks=_free_blocks(engine, held),
@@ -99,6 +109,8 @@ def _update(batch: dict[int, int], changes: list[tuple[int, int]]) -> list[int]:
     """Apply the changes ahead of an iteration; returns the rows that are new in the batch."""
     admitted = []
     for row, tokens in changes:
+        if tokens == ENDED_WAITING:
+            continue
         if tokens in (LEFT, PREEMPTED):
             del batch[row]
             continue

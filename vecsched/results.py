@@ -26,6 +26,7 @@ from vecsched.kernels.record import (
     written_lines,
     written_periods,
 )
+from vecsched.prefix_metrics import prefix_columns
 from vecsched.replay import Iteration, replay
 from vecsched.requests import COMPLETED, STATUSES
 from vecsched.tenancy import service_curve, tenant_rows
@@ -67,7 +68,8 @@ class Result:
         """One row an iteration, or None if the run was not logged.
 
         Columns: `iteration`, `start_s`, `end_s`; `scheduled`, a list of (row, tokens) in batch
-        order; `admitted`, `preempted` and `finished`, lists of rows; `blocked_reason` and
+        order; `admitted`, `preempted` and `finished`, lists of rows; `num_cached_tokens`, a list of
+        (row, tokens) that admitted requests found in the cache; `blocked_reason` and
         `blocked_row` of the queue's head ("" and -1 for none); `free_kv_blocks` once the batch is
         formed (None: unlimited). Rows are the trace's.
         """
@@ -108,7 +110,8 @@ class Result:
         """One row a tenant: how it was served.
 
         Columns: `tenant`, `weight`, `requests`, `completed`, `service` (prompt + 2 x output
-        tokens), `backlogged_s`, `backlogged_service_per_s` (by weight), `ttft_p50_s`, `ttft_p99_s`.
+        tokens), `backlogged_s`, `backlogged_service_per_s` (by weight), `ttft_p50_s`, `ttft_p99_s`,
+        `prefix_hit_rate`.
         """
         import pandas as pd
 
@@ -147,6 +150,7 @@ class Result:
             "reason": np.array(DOOR_REASONS, object)[requests.door],
             "preemptions": outcome.preemptions,
             "recomputed_tokens": outcome.recomputed,
+            **prefix_columns(self._engine),
             **{
                 f"blocked_{name}_s": to_seconds(blocked_ps[code])
                 for code, name in enumerate(BLOCK_REASONS)

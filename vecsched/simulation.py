@@ -1,16 +1,18 @@
 """simulate: one trace, one configuration, one cost model."""
 
 from collections.abc import Iterable
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from vecsched._jit import engine_version, is_compiled
-from vecsched.assembly import assemble
+from vecsched.assembly import RunOptions, assemble
+from vecsched.block_log import BlockState, replay_blocks
 from vecsched.clock import HORIZON_PS, PS_PER_S
 from vecsched.columns import by_size, discipline_of
 from vecsched.config import SchedulerConfig
 from vecsched.cost import CostModel
 from vecsched.errors import ClockOverflowError, NoProgressError
 from vecsched.isolated import isolated_of
+from vecsched.kernels.cache import POOL
 from vecsched.kernels.engine import (
     CLOCK_OVERFLOW,
     FINISHED,
@@ -31,6 +33,8 @@ from vecsched.tenancy import summarise_tenants
 from vecsched.trace import Trace
 
 __all__ = [
+    "BlockState",
+    "Decisions",
     "Result",
     "decisions_until_stuck",
     "engine_version",
@@ -70,38 +74,63 @@ def simulate(
         ClockOverflowError: simulated time leaves the clock.
         NoProgressError: the scheduler stood still: a bug.
     """
-    engine, status = _run(trace, config, cost, logging=bool(log_iterations))
+    engine, status = _run(trace, config, cost, RunOptions(bool(log_iterations)))
     if status != FINISHED:
         _fail(status, engine, trace)
     return _result(trace, config, cost, engine, metrics)
 
 
+class Decisions(NamedTuple):
+    """What a scheduler decided, in steps of one second.
+
+    Attributes:
+        iterations: every iteration.
+        stuck: the id of the request behind which the queue stands still; None: the run came to its
+            end.
+        blocks: the KV cache in each iteration; empty unless it was logged.
+    """
+
+    iterations: list[Iteration]
+    stuck: Any
+    blocks: list[BlockState]
+
+
 def decisions_until_stuck(
-    trace: Trace, config: SchedulerConfig, cost: CostModel
-) -> tuple[list[Iteration], Any]:
+    trace: Trace, config: SchedulerConfig, *, log_blocks: bool = False
+) -> Decisions:
     """Run, as a real engine does, without refusing requests that can never be served.
 
-    For comparison with step logs of engines: their queue stands still behind such a request.
+    For comparison with step logs of engines: their queue stands still behind such a request. Every
+    iteration lasts one second, whatever it holds.
 
-    Returns:
-        Every iteration up to there, and the id of the request at the queue's head (None: the run
-        came to its end).
+    Args:
+        trace: the requests.
+        config: the scheduler's knobs.
+        log_blocks: keep the KV cache block by block and tell where each block is; the decisions
+            are the same.
     """
-    engine, status = _run(trace, config, cost, logging=True, refuses=False)
+    options = RunOptions(True, refuses=False, tick_ps=PS_PER_S, log_blocks=log_blocks)
+    engine, status = _run(trace, config, CostModel.unit(), options)
     stuck = None if status == FINISHED else trace.id[trace.order[engine.state[HEAD]]]
-    iterations = list(replay(engine, trace.order.tolist()))
+    order = trace.order.tolist()
+    has_blocks = log_blocks and engine.cache.kind == POOL
+    found = Decisions(
+        iterations=list(replay(engine, order)),
+        stuck=stuck,
+        blocks=list(replay_blocks(engine, order)) if has_blocks else [],
+    )
     _records.give_back(engine.record)
-    return iterations, stuck
+    return found
 
 
 def _run(
-    trace: Trace, config: SchedulerConfig, cost: CostModel, *, logging: bool, refuses: bool = True
+    trace: Trace, config: SchedulerConfig, cost: CostModel, options: RunOptions
 ) -> tuple[Engine, int]:
     # Six lines a request hold most runs; one that needs more is run again with twice the room.
     capacity = 6 * len(trace) + 1024
     while True:
-        record = _records.borrow(capacity, config.max_batch_size, logging)
-        engine = assemble(trace, config, cost, record, refuses=refuses)
+        record = _records.borrow(capacity, config.max_batch_size, options.logging)
+        engine = assemble(trace, config, cost, record, options)
         status = discipline_of(config).run(engine)
         if status != RECORD_FULL:
             return engine, status

@@ -29,6 +29,7 @@ from vecsched.kernels.tenants import (
     Timeline,
     share_service,
 )
+from vecsched.prefix_metrics import hit_rate
 from vecsched.quantiles import SelectionScratch, quantiles_of, quotient
 from vecsched.requests import COMPLETED
 from vecsched.trace import Trace
@@ -170,6 +171,7 @@ def tenant_rows(trace: Trace, config: SchedulerConfig, engine: Engine) -> list[d
                 "backlogged_service_per_s": quotient(served, backlogged_s),
                 "ttft_p50_s": p50[code][1],
                 "ttft_p99_s": p99[code][1],
+                "prefix_hit_rate": hit_rate(engine, codes == code),
             }
         )
     return rows

@@ -91,7 +91,7 @@ def admit_whole(engine):
     """Admit from the head of the queue what fits one iteration as a whole."""
     state, queue = engine.state, engine.queue
     clear_plan(engine)
-    state[TOKENS_LEFT], state[PREFILL_LEFT] = engine.limits.tokens, engine.limits.prefill_tokens
+    state[TOKENS_LEFT], state[PREFILL_LEFT] = (engine.limits.tokens, engine.limits.prefill_tokens)
     open_gates(engine)
     position = first_waiting(engine)
     while position != NONE:
@@ -101,7 +101,7 @@ def admit_whole(engine):
             known = engine.paging.known[row]
             state[TOKENS_LEFT] -= known
             state[PREFILL_LEFT] -= known
-            enter_running(engine, row, known)
+            enter_running(engine, row, known, 0)
         elif not may_pass_over(engine, position, reason):
             return
         position = next_waiting(engine, position)

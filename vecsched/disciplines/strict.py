@@ -104,10 +104,8 @@ def end_expired(engine):
     while row != NONE:
         if engine.members.prompt_left[row] > 0:
             drop_chunk(engine, row)
-        elif engine.requests.output[row] > 1:
-            stop_decoding(engine, row)
         else:
-            leave(engine.calendar, engine.members.finishes_in[row], row)
+            end_decoding(engine, row)
         depart(engine, row)
         row = next_expired_member(engine)
 
@@ -225,10 +223,18 @@ def complete_due(engine):
     """Requests whose last iteration has ended are completed and leave the batch."""
     row = next_completed(engine)
     while row != NONE:
-        if engine.requests.output[row] > 1:
-            stop_decoding(engine, row)
+        end_decoding(engine, row)
         depart(engine, row)
         row = next_completed(engine)
+
+
+@kernel
+def end_decoding(engine, row):
+    """`row` decodes no more, or waits no longer for the end of its idle iteration."""
+    if engine.requests.output[row] > 1:
+        stop_decoding(engine, row)
+    else:
+        leave(engine.calendar, engine.members.finishes_in[row], row)
 
 
 @kernel

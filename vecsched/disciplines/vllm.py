@@ -1,16 +1,20 @@
-"""`vllm`: the scheduler of vLLM v1, synchronous, without prefix caching.
+"""`vllm`: the scheduler of vLLM v1, with prefix caching and asynchronous scheduling.
 
 Running requests come first, in order of admission, then waiting ones; a chunk fills the budget that
 is left; KV grows block by block, and who finds none preempts the request admitted last (under the
 priority policy, the least urgent). The rules are those of vLLM 0.33.0, step by step, checked
-against its logs; `vllm_version` "0.19" switches to the older ones. See `docs/semantics.md`.
+against its logs; `vllm_version` "0.19" switches to the older ones. KV that nobody holds is kept
+until its blocks are needed (`kernels.cache`), and a batch is formed while the one before it runs
+(`kernels.ahead`); either can be switched off. See `docs/semantics.md`.
 """
 
 from vecsched._jit import entry_point, kernel
 from vecsched.config import SchedulerConfig
+from vecsched.kernels.ahead import run_ahead
 from vecsched.kernels.arrivals import join_arrivals
 from vecsched.kernels.chunked import admit, schedule_running
 from vecsched.kernels.engine import EVERY_POSITION, KV_BLOCKS, MEMBERS, QUEUED, WATCH
+from vecsched.kernels.paged import gather_due
 from vecsched.kernels.queue import promote_overdue, shut_gates
 from vecsched.kernels.step import GOES_ON, end_expired, run_batch
 
@@ -44,6 +48,8 @@ def run(engine):
         end_expired(engine)
         promote_overdue(engine)
         threshold = effective_threshold(engine)
+        if engine.paging_rules.asynchronous:
+            gather_due(engine)
         preempted = schedule_running(engine, threshold, False)
         if preempted:
             shut_gates(engine, KV_BLOCKS)
@@ -52,7 +58,10 @@ def run(engine):
             if engine.paging_rules.adaptive:
                 # Each arrival makes the threshold smaller.
                 engine.state[WATCH] = EVERY_POSITION
-        status = run_batch(engine, preempted)
+        if engine.paging_rules.asynchronous:
+            status = run_ahead(engine, preempted)
+        else:
+            status = run_batch(engine, preempted)
         if status != GOES_ON:
             return status
 

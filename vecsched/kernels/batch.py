@@ -5,7 +5,7 @@ from typing import NamedTuple
 from vecsched._jit import kernel
 from vecsched.kernels.arrivals import plan_stretch
 from vecsched.kernels.bitset import NONE
-from vecsched.kernels.calendar import enter, iterations_to_next, leave, pop_due
+from vecsched.kernels.calendar import due, enter, iterations_to_next, leave
 from vecsched.kernels.duration import decode_ps
 from vecsched.kernels.engine import (
     CONTEXT_TOKENS,
@@ -78,7 +78,9 @@ def start_decoding(engine, row, made):
     """From the next iteration on `row`, which has made `made` tokens, takes one in each."""
     state, members = engine.state, engine.members
     members.finishes_in[row] = state[ITERATION] + engine.requests.output[row] - made
-    members.steady_from[row] = engine.record.written[0]
+    # Asynchronously its next token comes one iteration after the one that will be formed next.
+    delay = 1 if engine.paging_rules.asynchronous else 0
+    members.steady_from[row] = engine.record.written[0] + delay
     enter(engine.calendar, members.finishes_in[row], row)
     change_decodes(engine.fair, row, 1, state[ITERATION])
     state[DECODES] += 1
@@ -88,14 +90,17 @@ def start_decoding(engine, row, made):
 @kernel
 def stop_decoding(engine, row):
     """`row` takes no token in the next iteration; returns how many it has made."""
+    engine.members.last_token_ps[row] = engine.state[NOW]
+    return stop_decoding_after(engine, row, engine.record.written[0] - 1)
+
+
+@kernel
+def stop_decoding_after(engine, row, last_line):
+    """`row` is scheduled no more token, and its last one comes in `last_line` of the record."""
     state, members = engine.state, engine.members
-    left = members.finishes_in[row] - state[ITERATION]
-    if left > 0:
-        leave(engine.calendar, members.finishes_in[row], row)
-    made = engine.requests.output[row] - left
-    engine.members.last_token_ps[row] = state[NOW]
-    if members.steady_from[row] < engine.record.written[0]:
-        note_period(engine.record, row, members.steady_from[row])
+    leave(engine.calendar, members.finishes_in[row], row)
+    made = engine.requests.output[row] - (members.finishes_in[row] - state[ITERATION])
+    note_period(engine.record, row, members.steady_from[row], last_line)
     change_decodes(engine.fair, row, -1, state[ITERATION])
     state[DECODES] -= 1
     state[CONTEXT_TOKENS] -= engine.requests.prompt[row] + made
@@ -148,8 +153,11 @@ def pass_time(engine, stretch, gap_ps):
 
 @kernel
 def next_completed(engine):
-    """Complete one of the requests whose last token has just come; NONE when there are no more."""
-    row = pop_due(engine.calendar, engine.state[ITERATION])
+    """Complete one of the requests whose last token has just come; NONE when there are no more.
+
+    It stays in the calendar until it stops decoding.
+    """
+    row = due(engine.calendar, engine.state[ITERATION])
     if row != NONE:
         complete(engine, row)
     return row
@@ -158,5 +166,11 @@ def next_completed(engine):
 @kernel
 def complete(engine, row):
     """`row` has all its tokens."""
+    complete_at(engine, row, engine.state[NOW])
+
+
+@kernel
+def complete_at(engine, row, now):
+    """`row` had all its tokens at `now`."""
     engine.outcome.status[row] = COMPLETED
-    engine.outcome.finished_ps[row] = engine.state[NOW]
+    engine.outcome.finished_ps[row] = now

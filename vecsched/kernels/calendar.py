@@ -83,9 +83,6 @@ def iterations_to_next(calendar, iteration):
 
 
 @kernel
-def pop_due(calendar, iteration):
-    """Take out one of the requests that finish in `iteration`; NONE when there are no more."""
-    row = calendar.first[iteration & calendar.mask]
-    if row != NONE:
-        leave(calendar, iteration, row)
-    return row
+def due(calendar, iteration):
+    """One of the requests that finish in `iteration`; NONE when there are no more."""
+    return calendar.first[iteration & calendar.mask]

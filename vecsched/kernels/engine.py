@@ -11,6 +11,7 @@ from vecsched._jit import kernel
 from vecsched.clock import HORIZON_PS
 from vecsched.cost import CostTables
 from vecsched.kernels.bitset import BitSet
+from vecsched.kernels.cache import Cache
 from vecsched.kernels.calendar import Calendar
 from vecsched.kernels.fair import Fair
 from vecsched.kernels.record import Record, is_full
@@ -56,8 +57,20 @@ UNLIMITED = 2**62
     QUIET,  # iterations since an output token was made
     PASSED_OVER,  # blocked requests that admission has passed over at this boundary
     WATCH,  # an arrival behind this queue position cannot change anything yet
+    ADMISSIONS,  # how often a request has entered the batch
+    LEAVING,  # entries of `Flight.leaving`
+    FIRSTS,  # entries of `Flight.firsts`
+    STOPPED,  # entries of `Flight.stopped`
+    FLIGHT_PS,  # duration of the step that the worker is at
+    FLIGHT_TOKENS,  # tokens scheduled in it
+    FLIGHT_STEADY,  # members that decoded in it, and in the step before
+    NEVER_HASHED,  # free blocks at the head of the queue that carry no hash
+    FIRST_RUN,  # the waiting request whose kept blocks are the first in the free queue, or NONE
+    LAST_RUN,  # the one whose blocks are the last, or NONE
+    IN_RUNS,  # free blocks from the head of the queue to the end of the last run
+    EVICTED,  # blocks with a hash that were taken for something else
     STATE_SIZE,
-) = range(29)
+) = range(41)
 
 EVERY_POSITION = 2**62
 
@@ -86,7 +99,8 @@ class Limits(NamedTuple):
     `recomputes_at_once`: and so must what a preempted request has to compute anew;
     `idle_iteration`: a request with one output token waits out an iteration of 0 tokens;
     `refuses`: requests that can never be served fail instead of blocking the queue;
-    `patience`: iterations without an output token after which a run is given up.
+    `patience`: iterations without an output token after which a run is given up;
+    `tick_ps`: what every iteration lasts whatever it costs, to count steps in; 0: what it costs.
     """
 
     slots: int
@@ -103,6 +117,7 @@ class Limits(NamedTuple):
     idle_iteration: bool
     refuses: bool
     patience: int
+    tick_ps: int
 
 
 class Queue(NamedTuple):
@@ -118,7 +133,13 @@ class Queue(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What became of each request; instants are NEVER_PS until they come."""
+    """What became of each request; instants are NEVER_PS until they come.
+
+    Attributes:
+        recomputed: tokens whose KV was lost to preemptions.
+        looked_up: tokens looked for in the cache, over all admissions.
+        cached: tokens found there; `cached_again`: of those, the ones found after a preemption.
+    """
 
     status: np.ndarray
     admitted_ps: np.ndarray
@@ -126,6 +147,9 @@ class Outcome(NamedTuple):
     finished_ps: np.ndarray
     preemptions: np.ndarray
     recomputed: np.ndarray
+    looked_up: np.ndarray
+    cached: np.ndarray
+    cached_again: np.ndarray
 
 
 class Members(NamedTuple):
@@ -163,6 +187,7 @@ class PagingRules(NamedTuple):
         by_priority: victims are chosen by `Paging.urgency`, not by admission.
         stop_after_self: a request that preempts itself ends the pass under priority, too.
         prefill_alone: an iteration holds prefills or decodes, never both.
+        asynchronous: a batch is formed while the one before it runs.
     """
 
     block_size: int
@@ -176,6 +201,7 @@ class PagingRules(NamedTuple):
     by_priority: bool
     stop_after_self: bool
     prefill_alone: bool
+    asynchronous: bool
 
 
 class Paging(NamedTuple):
@@ -186,6 +212,8 @@ class Paging(NamedTuple):
         behind, ahead: the running list, by row: the next member and the one before.
         known: tokens a request must compute before its next token, while it prefills or waits.
         chunk: tokens it is scheduled in the iteration that is being formed.
+        stamp: number of the latest admission, by row: the running list is in its order.
+        left_out: members that vLLM 0.19 misses in this step.
         urgency: the larger, the sooner a victim.
         kv_growth: (1, 2): blocks taken in mid-stretch x the time they were held in it, two words.
     """
@@ -195,8 +223,24 @@ class Paging(NamedTuple):
     ahead: np.ndarray
     known: np.ndarray
     chunk: np.ndarray
+    stamp: np.ndarray
+    left_out: np.ndarray
     urgency: np.ndarray
     kv_growth: np.ndarray
+
+
+class Flight(NamedTuple):
+    """Rows with something on the way; (slots,) each, as many entries as `Engine.state` tells.
+
+    Attributes:
+        leaving: members whose last token is sampled; they leave when it is there.
+        firsts: requests whose first token since their admission is on the way.
+        stopped: requests that do not go on decoding, and whose last token so far is on the way.
+    """
+
+    leaving: np.ndarray
+    firsts: np.ndarray
+    stopped: np.ndarray
 
 
 class Engine(NamedTuple):
@@ -211,6 +255,8 @@ class Engine(NamedTuple):
     calendar: Calendar
     paging_rules: PagingRules
     paging: Paging
+    flight: Flight
+    cache: Cache
     fair: Fair
     record: Record
     outcome: Outcome

@@ -1,22 +1,27 @@
 """Members whose KV grows block by block, and who may lose it to others.
 
 A member is *steady* while it takes one token in every iteration: then it is a number in the
-calendar, and a place in `takers`, which tells in which iterations it takes a block. All others are
-*pending* (`Members.prefilling`): they have tokens to compute before their next one, be it a prompt,
-a prompt and output lost to a preemption, or the one token of a decode that was left out.
+calendar, and a place in `takers`, which tells in which iterations it takes a block. It is *leaving*
+when its last token is sampled. All others are *pending* (`Members.prefilling`): they have tokens to
+compute before their next one, be it a prompt, a prompt and output lost to a preemption, or the one
+token of a decode that was left out.
+
+`Members.prompt_left` holds the tokens that a pending member has left, or one of three codes.
 """
 
 from vecsched._jit import kernel
 from vecsched.clock import NEVER_PS
-from vecsched.kernels.batch import (
-    start_decoding,
-    stop_decoding,
-)
+from vecsched.kernels.batch import complete_at, start_decoding, stop_decoding_after
 from vecsched.kernels.bitset import NONE
+from vecsched.kernels.blocks import give_back, hash_computed, hold_cached, leave_behind, take_blocks
+from vecsched.kernels.cache import POOL
+from vecsched.kernels.calendar import due
 from vecsched.kernels.engine import (
-    FREE_KV,
+    ADMISSIONS,
+    FLIGHT_STEADY,
     ITERATION,
     ITERATION_CHUNKS,
+    LEAVING,
     LONE_CONTEXT,
     LONE_DECODES,
     NOW,
@@ -26,12 +31,18 @@ from vecsched.kernels.engine import (
     PREFILL_TOKENS,
     PREFILLS,
     STALLED_SINCE,
+    STOPPED,
 )
 from vecsched.kernels.fair import charge_admission
+from vecsched.kernels.pool import enter_day, leave_day
 from vecsched.kernels.queue import dequeue, enqueue
-from vecsched.kernels.record import LEFT, PARKED, PREEMPTED, note_change
+from vecsched.kernels.record import ENDED_WAITING, LEFT, PARKED, PREEMPTED, note_cached, note_change
 from vecsched.kernels.running import append_running, unlink_running
-from vecsched.requests import ACTIVE, WAITING
+from vecsched.requests import ACTIVE, FIRST_TERMINAL, WAITING
+
+# Codes in `Members.prompt_left`: steady; leaving, and whether the last token is the first since the
+# request was admitted or left out (after a chunk), or one of a row (after a decode).
+STEADY, LEAVING_AFTER_CHUNK, LEAVING_AFTER_DECODE = 0, -1, -2
 
 
 @kernel
@@ -46,7 +57,13 @@ def blocks_of(engine, row, tokens):
 @kernel
 def is_steady(engine, row):
     """Tell whether a member decodes in every iteration."""
-    return engine.members.prompt_left[row] == 0
+    return engine.members.prompt_left[row] == STEADY
+
+
+@kernel
+def is_leaving(engine, row):
+    """Tell whether a member's last token is sampled."""
+    return engine.members.prompt_left[row] < STEADY
 
 
 @kernel
@@ -55,6 +72,8 @@ def computed_tokens(engine, row):
     if is_steady(engine, row):
         left = engine.members.finishes_in[row] - engine.state[ITERATION]
         return engine.requests.prompt[row] + engine.requests.output[row] - 1 - left
+    if is_leaving(engine, row):
+        return engine.requests.prompt[row] + engine.requests.output[row] - 1
     return engine.paging.known[row] - engine.members.prompt_left[row]
 
 
@@ -66,19 +85,38 @@ def wants_one_token(engine, row):
 
 
 @kernel
-def enter_running(engine, row, tokens):
-    """Take `row` from the queue into the batch and schedule its first `tokens`."""
-    state = engine.state
+def hashed_tokens(engine, row):
+    """Tokens of a member that count for hashes; asynchronously one on the way is not known yet."""
+    computed, chunk = computed_tokens(engine, row), engine.paging.chunk[row]
+    if not engine.paging_rules.asynchronous:
+        return computed + chunk
+    if is_steady(engine, row):
+        has_begun = engine.members.steady_from[row] <= engine.record.written[0]
+        return computed - 1 if has_begun and chunk == 0 else computed
+    if engine.members.prompt_left[row] == LEAVING_AFTER_DECODE:
+        return computed - 1
+    return computed + chunk
+
+
+@kernel
+def enter_running(engine, row, tokens, cached):
+    """Take `row` from the queue into the batch: `cached` blocks are there, compute `tokens`."""
+    state, found = engine.state, cached * engine.paging_rules.block_size
     engine.outcome.status[row] = ACTIVE
     if engine.outcome.admitted_ps[row] == NEVER_PS:
         engine.outcome.admitted_ps[row] = state[NOW]
         charge_admission(engine.fair, row, engine.requests.prompt[row])
     dequeue(engine, row)
-    engine.members.prompt_left[row] = engine.paging.known[row]
-    state[FREE_KV] -= blocks_of(engine, row, tokens)
+    engine.members.prompt_left[row] = engine.paging.known[row] - found
+    hold_cached(engine, row, cached)
+    take_blocks(engine, row, blocks_of(engine, row, found + tokens) - cached)
+    hash_computed(engine, row, found + tokens)
+    engine.paging.stamp[row] = state[ADMISSIONS]
+    state[ADMISSIONS] += 1
     append_running(engine, row)
     add_pending(engine, row)
     plan_chunk(engine, row, tokens)
+    note_cached(engine.record, found)
 
 
 @kernel
@@ -104,18 +142,28 @@ def remove_pending(engine, row):
 def begin_steady(engine, row, made):
     """`row`, which has made `made` tokens, decodes in every iteration from now on."""
     start_decoding(engine, row, made)
-    engine.members.prompt_left[row] = 0
-    engine.paging.takers[taking_day(engine, row)] += 1
+    engine.members.prompt_left[row] = STEADY
+    day = taking_day(engine, row)
+    engine.paging.takers[day] += 1
+    if engine.cache.kind == POOL:
+        enter_day(engine.cache.pool, engine.paging.stamp, day, row)
     note_change(engine.record, row, 1)
 
 
 @kernel
-def end_steady(engine, row):
-    """`row` takes no token in the next iteration: what it has is known, not all is computed."""
-    engine.paging.takers[taking_day(engine, row)] -= 1
-    made = stop_decoding(engine, row)
-    if engine.state[STALLED_SINCE] != NONE:
-        engine.members.last_token_ps[row] = engine.state[STALLED_SINCE]
+def end_steady(engine, row, lines_to_come):
+    """`row` is scheduled no more token; its last one comes in the last line, or the one to come.
+
+    What it has is known, not all is computed.
+    """
+    day = taking_day(engine, row)
+    engine.paging.takers[day] -= 1
+    if engine.cache.kind == POOL:
+        leave_day(engine.cache.pool, day, row)
+    made = stop_decoding_after(engine, row, engine.record.written[0] - 1 + lines_to_come)
+    if not engine.paging_rules.asynchronous:
+        stalled = engine.state[STALLED_SINCE]
+        engine.members.last_token_ps[row] = engine.state[NOW] if stalled == NONE else stalled
     engine.paging.known[row] = engine.requests.prompt[row] + made
 
 
@@ -129,7 +177,7 @@ def taking_day(engine, row):
 @kernel
 def park(engine, row):
     """A steady member gets no token this time."""
-    end_steady(engine, row)
+    stop_for_now(engine, row)
     engine.members.prompt_left[row] = 1
     add_pending(engine, row)
 
@@ -141,7 +189,13 @@ def preempt(engine, row):
     computed = computed_tokens(engine, row)
     engine.outcome.preemptions[row] += 1
     engine.outcome.recomputed[row] += computed
-    vacate(engine, row, computed + engine.paging.chunk[row])
+    blocks = blocks_of(engine, row, computed + engine.paging.chunk[row])
+    leave_behind(engine, row, blocks, hashed_blocks(engine, row))
+    if is_steady(engine, row):
+        stop_for_now(engine, row)
+    elif not is_leaving(engine, row):
+        remove_pending(engine, row)
+    unlink_running(engine, row)
     engine.paging.chunk[row] = 0
     engine.outcome.status[row] = WAITING
     note_change(engine.record, row, PREEMPTED)
@@ -151,21 +205,98 @@ def preempt(engine, row):
 
 
 @kernel
-def vacate(engine, row, tokens):
-    """A member, with KV for `tokens`, gives back slot and blocks."""
-    engine.state[FREE_KV] += blocks_of(engine, row, tokens)
-    if is_steady(engine, row):
-        end_steady(engine, row)
-    else:
-        remove_pending(engine, row)
-    unlink_running(engine, row)
+def stop_for_now(engine, row):
+    """A steady member is scheduled no token; asynchronously one may be on the way all the same."""
+    asynchronous = engine.paging_rules.asynchronous
+    end_steady(engine, row, 1 if asynchronous else 0)
+    if asynchronous:
+        engine.flight.stopped[engine.state[STOPPED]] = row
+        engine.state[STOPPED] += 1
 
 
 @kernel
-def depart(engine, row):
-    """A member that has ended leaves the batch."""
-    vacate(engine, row, computed_tokens(engine, row))
+def hashed_blocks(engine, row):
+    """Blocks of a member that carry a hash, or should."""
+    return hashed_tokens(engine, row) // engine.paging_rules.block_size
+
+
+@kernel
+def cut_short(engine, row):
+    """A member that is cancelled or timed out leaves; a token on the way is dropped."""
+    blocks = blocks_of(engine, row, computed_tokens(engine, row))
+    hashed = hashed_blocks(engine, row)
+    if is_steady(engine, row):
+        if engine.members.steady_from[row] <= engine.record.written[0]:
+            engine.state[FLIGHT_STEADY] -= 1
+        end_steady(engine, row, 0)
+    elif not is_leaving(engine, row):
+        remove_pending(engine, row)
+    leave_running(engine, row, blocks, hashed)
+
+
+@kernel
+def leave_running(engine, row, blocks, hashed):
+    """A member that has ended gives back slot and blocks."""
+    give_back(engine, row, blocks, hashed)
+    unlink_running(engine, row)
     note_change(engine.record, row, LEFT)
+
+
+@kernel
+def begin_leaving(engine, row, after):
+    """The last token of `row` is sampled: it is scheduled no more."""
+    engine.members.prompt_left[row] = after
+    engine.flight.leaving[engine.state[LEAVING]] = row
+    engine.state[LEAVING] += 1
+    if engine.paging_rules.asynchronous:
+        note_change(engine.record, row, PARKED)
+
+
+@kernel
+def gather_due(engine):
+    """Steady members whose last token was sampled in the last step are leaving."""
+    state, asynchronous = engine.state, engine.paging_rules.asynchronous
+    row = due(engine.calendar, state[ITERATION])
+    while row != NONE:
+        end_steady(engine, row, 1 if asynchronous else 0)
+        begin_leaving(engine, row, LEAVING_AFTER_DECODE)
+        row = due(engine.calendar, state[ITERATION])
+
+
+@kernel
+def sort_as_running(engine, rows, count):
+    """Put `count` rows into running order, if it decides what stays cached longest."""
+    stamp = engine.paging.stamp
+    if engine.cache.kind == POOL:
+        for end in range(1, count):
+            row, place = rows[end], end
+            while place > 0 and stamp[rows[place - 1]] > stamp[row]:
+                rows[place] = rows[place - 1]
+                place -= 1
+            rows[place] = row
+
+
+@kernel
+def end_leaving(engine, now):
+    """Members whose last token has come, at `now`, are completed.
+
+    One that was preempted meanwhile waits in the queue, one that was cancelled is gone.
+    """
+    sort_as_running(engine, engine.flight.leaving, engine.state[LEAVING])
+    for place in range(engine.state[LEAVING]):
+        row = engine.flight.leaving[place]
+        status = engine.outcome.status[row]
+        if status >= FIRST_TERMINAL:
+            continue
+        complete_at(engine, row, now)
+        if status == WAITING:
+            dequeue(engine, row)
+            note_change(engine.record, row, ENDED_WAITING)
+            continue
+        computed = computed_tokens(engine, row)
+        blocks = blocks_of(engine, row, computed)
+        leave_running(engine, row, blocks, computed // engine.paging_rules.block_size)
+    engine.state[LEAVING] = 0
 
 
 @kernel

@@ -1,14 +1,18 @@
 """Running what was formed of members whose KV grows block by block."""
 
 from vecsched._jit import kernel
+from vecsched.clock import NEVER_PS
 from vecsched.kernels.accounting import add_product
 from vecsched.kernels.arrivals import plan_stretch
-from vecsched.kernels.batch import Stretch, complete, run_stretch
+from vecsched.kernels.batch import Stretch, run_stretch
+from vecsched.kernels.blocks import take_on_day
+from vecsched.kernels.cache import NO_CACHE
 from vecsched.kernels.calendar import iterations_to_next
 from vecsched.kernels.duration import PrefillWork, decode_ps, mixed_ps
 from vecsched.kernels.engine import (
     CONTEXT_TOKENS,
     DECODES,
+    FIRSTS,
     FREE_KV,
     ITERATION,
     ITERATION_CHUNKS,
@@ -19,13 +23,13 @@ from vecsched.kernels.engine import (
     PREFILL_CONTEXT,
     PREFILL_TOKENS,
     PREFILLS,
+    QUEUED,
     QUIET,
 )
 from vecsched.kernels.fair import charge_token
-from vecsched.kernels.paged import add_pending, begin_steady, blocks_of
+from vecsched.kernels.paged import LEAVING_AFTER_CHUNK, add_pending, begin_leaving, begin_steady
 from vecsched.kernels.queue import iterations_to_other_head
-from vecsched.kernels.record import LEFT, PARKED, note_change, note_lone_gap
-from vecsched.kernels.running import unlink_running
+from vecsched.kernels.record import PARKED, note_change, note_lone_gap
 from vecsched.kernels.stretch import stretch_ps
 
 
@@ -45,7 +49,7 @@ def run_planned(engine):
 def planned_ps(engine, steady, context_tokens):
     """Duration of the iteration that is planned."""
     state = engine.state
-    decodes, context = steady + state[LONE_DECODES], context_tokens + state[LONE_CONTEXT]
+    decodes, context = (steady + state[LONE_DECODES], context_tokens + state[LONE_CONTEXT])
     if state[ITERATION_CHUNKS] == 0:
         duration, _ = decode_ps(engine.cost, decodes, context)
         return duration
@@ -75,27 +79,32 @@ def advance_pending(engine):
 
 @kernel
 def take_token(engine, row):
-    """All known tokens of a member are computed: it gets the next one."""
+    """All known tokens of a member are computed: it gets the next one, now or a step later."""
     state = engine.state
-    known = engine.paging.known[row]
-    made = known - engine.requests.prompt[row] + 1
+    made = engine.paging.known[row] - engine.requests.prompt[row] + 1
     charge_token(engine.fair, row)
     state[QUIET] = 0
-    if made == 1:
-        engine.outcome.first_token_ps[row] = state[NOW]
+    if engine.paging_rules.asynchronous:
+        engine.flight.firsts[state[FIRSTS]] = row
+        state[FIRSTS] += 1
     else:
-        note_lone_gap(engine.record, row, state[NOW] - engine.members.last_token_ps[row], 1)
-    engine.members.last_token_ps[row] = state[NOW]
-    if made < engine.requests.output[row]:
-        if engine.paging_rules.prefill_alone and state[ITERATION_CHUNKS] > 0:
-            await_decode(engine, row)
-        else:
-            begin_steady(engine, row, made)
-        return
-    complete(engine, row)
-    state[FREE_KV] += blocks_of(engine, row, known)
-    unlink_running(engine, row)
-    note_change(engine.record, row, LEFT)
+        receive_token(engine, row, state[NOW])
+    if made == engine.requests.output[row]:
+        begin_leaving(engine, row, LEAVING_AFTER_CHUNK)
+    elif engine.paging_rules.prefill_alone and state[ITERATION_CHUNKS] > 0:
+        await_decode(engine, row)
+    else:
+        begin_steady(engine, row, made)
+
+
+@kernel
+def receive_token(engine, row, now):
+    """A token of `row` that is no steady decode's has come."""
+    if engine.outcome.first_token_ps[row] == NEVER_PS:
+        engine.outcome.first_token_ps[row] = now
+    else:
+        note_lone_gap(engine.record, row, now - engine.members.last_token_ps[row], 1)
+    engine.members.last_token_ps[row] = now
 
 
 @kernel
@@ -110,11 +119,20 @@ def await_decode(engine, row):
 @kernel
 def run_steady(engine):
     """Run iterations of steady decodes until something changes or blocks run short."""
-    state, takers = engine.state, engine.paging.takers
+    state = engine.state
     first_ps, step_ps = decode_ps(engine.cost, state[DECODES], state[CONTEXT_TOKENS])
+    run_decodes_alone(engine, first_ps, step_ps)
+
+
+@kernel
+def run_decodes_alone(engine, first_ps, step_ps):
+    """Run iterations of steady decodes, of which the first one lasts `first_ps`."""
+    state, takers = engine.state, engine.paging.takers
     most = 1 + iterations_to_next(engine.calendar, state[ITERATION] + 1)
     most = min(most, iterations_to_other_head(engine))
     most = iterations_to_shortage(engine, most)
+    if goes_step_by_step(engine):
+        most = 1
     iterations = plan_stretch(engine, first_ps, step_ps, most)
     begin = state[ITERATION]
     run_stretch(engine, Stretch(iterations, first_ps, step_ps, state[DECODES], state[DECODES]))
@@ -124,11 +142,22 @@ def run_steady(engine):
     # an iteration, which only the utilization of the KV cache needs, is all that grows with tokens.
     whole = stretch_ps(iterations, first_ps, step_ps)
     for done in range(1, iterations):
-        taken = takers[(begin + done) % engine.paging_rules.block_size]
+        day = (begin + done) % engine.paging_rules.block_size
+        taken = takers[day]
         if taken > 0:
-            state[FREE_KV] -= taken
+            take_on_day(engine, day, taken)
             rest = whole - stretch_ps(done, first_ps, step_ps)
             add_product(engine.paging.kv_growth[0], taken, rest)
+
+
+@kernel
+def goes_step_by_step(engine):
+    """Tell whether each iteration has to be looked at."""
+    if len(engine.record.moves) > 0:
+        return True
+    # Where chunks may not be cut, the head could fail another gate once its cached blocks are gone.
+    has_cache = engine.cache.kind != NO_CACHE
+    return has_cache and not engine.paging_rules.chunked and engine.state[QUEUED] > 0
 
 
 @kernel

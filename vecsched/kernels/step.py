@@ -7,7 +7,6 @@ from vecsched.kernels.arrivals import (
     skip_to_next_arrival,
     skip_to_next_change,
 )
-from vecsched.kernels.batch import next_completed
 from vecsched.kernels.bitset import NONE
 from vecsched.kernels.engine import (
     DECODES,
@@ -16,12 +15,13 @@ from vecsched.kernels.engine import (
     LONE_DECODES,
     MEMBERS,
     NO_PROGRESS,
+    NOW,
     PREFILLS,
     QUEUED,
     QUIET,
     stop_reason,
 )
-from vecsched.kernels.paged import depart
+from vecsched.kernels.paged import cut_short, end_leaving, gather_due, sort_as_running
 from vecsched.kernels.paged_run import run_planned, run_steady
 
 GOES_ON = -1
@@ -30,10 +30,15 @@ GOES_ON = -1
 @kernel
 def end_expired(engine):
     """End what is cancelled or timed out; members leave the batch."""
+    rows, count = engine.flight.stopped, 0
     row = next_expired_member(engine)
     while row != NONE:
-        depart(engine, row)
+        rows[count] = row
+        count += 1
         row = next_expired_member(engine)
+    sort_as_running(engine, rows, count)
+    for place in range(count):
+        cut_short(engine, rows[place])
 
 
 @kernel
@@ -53,10 +58,14 @@ def run_batch(engine, preempted):
 @kernel
 def complete_due(engine):
     """Requests whose last token has come leave; GOES_ON, or the status that ends the run."""
-    row = next_completed(engine)
-    while row != NONE:
-        depart(engine, row)
-        row = next_completed(engine)
+    gather_due(engine)
+    end_leaving(engine, engine.state[NOW])
+    return how_it_goes_on(engine)
+
+
+@kernel
+def how_it_goes_on(engine):
+    """GOES_ON, or what stops the run after an iteration."""
     if engine.state[QUIET] > engine.limits.patience:
         # Requests of equal urgency may preempt each other for ever.
         return NO_PROGRESS

@@ -1,0 +1,90 @@
+"""The free queue of unique prompts: runs of blocks that waiting requests would find again.
+
+Whatever is not in a run is *dead*: never hashed, or of a request that has ended. A run loses its
+highest block first, so what is left of it are always the request's first blocks. Blocks that were
+never hashed go to the head of the queue and all others to its tail, so the former stand in front.
+"""
+
+from vecsched._jit import kernel
+from vecsched.kernels.bitset import NONE
+from vecsched.kernels.engine import EVICTED, FIRST_RUN, FREE_KV, IN_RUNS, LAST_RUN, NEVER_HASHED
+
+
+@kernel
+def take_from_runs(engine, blocks):
+    """`blocks` leave the head of the queue; the runs there shrink."""
+    state, runs = engine.state, engine.cache.runs
+    bare = min(blocks, state[NEVER_HASHED])
+    state[NEVER_HASHED] -= bare
+    state[EVICTED] += blocks - bare
+    row = state[FIRST_RUN]
+    while blocks > 0 and row != NONE:
+        dead = min(blocks, runs.dead[row])
+        kept = min(blocks - dead, runs.kept[row])
+        runs.dead[row] -= dead
+        runs.kept[row] -= kept
+        state[IN_RUNS] -= dead + kept
+        blocks -= dead + kept
+        if runs.kept[row] > 0:
+            return
+        unlink_run(engine, row)
+        row = state[FIRST_RUN]
+
+
+@kernel
+def give_back_dead(engine, blocks, hashed):
+    """An ended request's blocks join: the one without hash at the head, the others at the tail."""
+    state, bare = engine.state, blocks - hashed
+    state[FREE_KV] += blocks
+    state[NEVER_HASHED] += bare
+    if state[FIRST_RUN] != NONE:
+        engine.cache.runs.dead[state[FIRST_RUN]] += bare
+        state[IN_RUNS] += bare
+
+
+@kernel
+def give_back_run(engine, row, blocks, hashed):
+    """A preempted request's blocks join; those with a hash are its run, the last in the queue."""
+    state, runs = engine.state, engine.cache.runs
+    give_back_dead(engine, blocks, hashed)
+    if hashed == 0:
+        return
+    last = state[LAST_RUN]
+    runs.kept[row] = hashed
+    runs.dead[row] = state[FREE_KV] - hashed - state[IN_RUNS]
+    runs.ahead[row], runs.behind[row] = last, NONE
+    if last == NONE:
+        state[FIRST_RUN] = row
+    else:
+        runs.behind[last] = row
+    state[LAST_RUN] = row
+    state[IN_RUNS] = state[FREE_KV]
+
+
+@kernel
+def adopt_run(engine, row):
+    """`row` takes all that is left of its run out of the queue."""
+    state, runs = engine.state, engine.cache.runs
+    if runs.kept[row] > 0:
+        state[FREE_KV] -= runs.kept[row]
+        state[IN_RUNS] -= runs.kept[row]
+        runs.kept[row] = 0
+        unlink_run(engine, row)
+
+
+@kernel
+def unlink_run(engine, row):
+    """The run of `row` is no more; dead blocks ahead of it stand ahead of the next one now."""
+    state, runs = engine.state, engine.cache.runs
+    ahead, behind = runs.ahead[row], runs.behind[row]
+    if ahead == NONE:
+        state[FIRST_RUN] = behind
+    else:
+        runs.behind[ahead] = behind
+    if behind == NONE:
+        state[LAST_RUN] = ahead
+        state[IN_RUNS] -= runs.dead[row]
+    else:
+        runs.ahead[behind] = ahead
+        runs.dead[behind] += runs.dead[row]
+    runs.dead[row] = 0
