@@ -52,10 +52,10 @@ def pareto_front(
         InputError: a column does not exist, is no number or is named twice; or none is named.
     """
     objectives = check_objectives(frame, maximise, minimise)
-    groups = _columns_of(frame, by)
-    points = frame[_usable(frame, objectives)]
-    losses = _losses(points, maximise, minimise)
-    rows = [members[_undominated(losses[members])] for members in _members(points, groups)]
+    groups = columns_of(frame, by)
+    points = frame[usable(frame, objectives)]
+    losses = losses_of(points, maximise, minimise)
+    rows = [members[undominated(losses[members])] for members in members_of(points, groups)]
     same = points.groupby([*groups, *objectives], dropna=False)[objectives[0]]
     front = points.assign(twins=same.transform("size") - 1, mark=slo_mark(points))
     return front.iloc[np.concatenate(rows)] if rows else front
@@ -72,14 +72,14 @@ def dominated_by(
     Fast for two objectives; for more, O(n^2). Arguments and errors are those of `pareto_front`.
     """
     objectives = check_objectives(frame, maximise, minimise)
-    usable = _usable(frame, objectives)
-    points = frame[usable]
-    losses = _losses(points, maximise, minimise)
+    fine = usable(frame, objectives)
+    points = frame[fine]
+    losses = losses_of(points, maximise, minimise)
     counts = np.zeros(len(points), np.int64)
-    for members in _members(points, _columns_of(frame, by)):
+    for members in members_of(points, columns_of(frame, by)):
         counts[members] = _dominators(losses[members])
     result = pd.Series(pd.NA, index=frame.index, dtype="Int64", name="dominated_by")
-    result[usable] = counts
+    result[fine] = counts
     return result
 
 
@@ -116,7 +116,7 @@ def check_objectives(
     objectives = [*maximise, *minimise]
     if not objectives:
         raise InputError("a frontier needs at least one objective to maximise or minimise")
-    for name in _columns_of(frame, objectives):
+    for name in columns_of(frame, objectives):
         if not pd.api.types.is_numeric_dtype(frame[name]):
             raise InputError("an objective must be a column of numbers", field=name)
         if objectives.count(name) > 1:
@@ -124,8 +124,12 @@ def check_objectives(
     return objectives
 
 
-def _columns_of(frame: pd.DataFrame, names: By) -> list[str]:
-    """Return `names` as a list of columns that exist."""
+def columns_of(frame: pd.DataFrame, names: By) -> list[str]:
+    """Return `names` as a list of columns that exist.
+
+    Raises:
+        InputError: one does not.
+    """
     columns = [names] if isinstance(names, str) else list(names or ())
     for name in columns:
         if name not in frame:
@@ -139,17 +143,34 @@ def _failed(frame: pd.DataFrame) -> pd.Series:
     return frame["status"] != "ok"
 
 
-def _usable(frame: pd.DataFrame, objectives: list[str]) -> pd.Series:
-    return frame[objectives].notna().all(axis=1) & ~_failed(frame)
+def usable(frame: pd.DataFrame, objectives: Sequence[str]) -> pd.Series:
+    """Tell which rows take part: they ended well and have all objectives."""
+    return frame[[*objectives]].notna().all(axis=1) & ~_failed(frame)
 
 
-def _losses(points: pd.DataFrame, maximise: Sequence[str], minimise: Sequence[str]) -> np.ndarray:
-    """Return float64 (n, objectives), where less is always better."""
+def losses_of(points: pd.DataFrame, maximise: Sequence[str], minimise: Sequence[str]) -> np.ndarray:
+    """Return the objectives as float64 (n, objectives), where less is always better."""
     gains = points[list(maximise)].to_numpy(np.float64)
     return np.hstack([-gains, points[list(minimise)].to_numpy(np.float64)])
 
 
-def _members(points: pd.DataFrame, groups: list[str]) -> list[np.ndarray]:
+def unit_losses(
+    front: pd.DataFrame, maximise: Sequence[str], minimise: Sequence[str]
+) -> np.ndarray:
+    """Return the objectives as float64 (n, objectives), from 0, the best of `front`, to 1.
+
+    What is infinite stays so, and does not stretch the scale; without any spread all are 0.
+    """
+    losses = losses_of(front, maximise, minimise)
+    finite = np.where(np.isfinite(losses), losses, np.nan)
+    if not len(losses) or np.isnan(finite).all(axis=0).any():
+        return np.where(np.isnan(finite), losses, 0.0)
+    best = np.nanmin(finite, axis=0)
+    spread = np.nanmax(finite, axis=0) - best
+    return (losses - best) / np.where(spread > 0, spread, 1.0)
+
+
+def members_of(points: pd.DataFrame, groups: list[str]) -> list[np.ndarray]:
     """Return the positions of each group's rows, groups in ascending order; no group is empty."""
     if points.empty:
         return []
@@ -160,9 +181,9 @@ def _members(points: pd.DataFrame, groups: list[str]) -> list[np.ndarray]:
     return np.split(order, np.flatnonzero(np.diff(labels[order])) + 1)
 
 
-def _undominated(losses: np.ndarray) -> np.ndarray:
+def undominated(losses: np.ndarray) -> np.ndarray:
     """Return the rows of the frontier, by ascending first loss; of equal rows the first."""
-    order = _sorted_rows(losses)
+    order = sorted_rows(losses)
     if losses.shape[1] == 2:
         second = losses[order, 1]
         return order[np.r_[True, second[1:] < np.minimum.accumulate(second)[:-1]]]
@@ -183,7 +204,7 @@ def _dominators(losses: np.ndarray) -> np.ndarray:
     counts = np.zeros(len(losses), np.int64)
     seen: list[float] = []  # second losses of the rows so far, ascending
     previous = None
-    for row in _sorted_rows(losses):
+    for row in sorted_rows(losses):
         # Whoever dominates is sorted in front, with a second loss no greater. Equal rows stand
         # together and do not dominate each other: they share the count of the first of them.
         position = bisect_right(seen, losses[row, 1])
@@ -194,6 +215,6 @@ def _dominators(losses: np.ndarray) -> np.ndarray:
     return counts
 
 
-def _sorted_rows(losses: np.ndarray) -> np.ndarray:
+def sorted_rows(losses: np.ndarray) -> np.ndarray:
     """Return row numbers by first loss, then second, and so on; equal rows in their order."""
     return np.lexsort(losses.T[::-1])

@@ -4,7 +4,7 @@ import os
 import re
 from collections.abc import Collection
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import matplotlib as mpl
 import numpy as np
@@ -117,6 +117,21 @@ def words(column: str) -> str:
     return " ".join(_WORDS.get(word, word) for word in name.split("_")) + unit
 
 
+def group_colours(column: pd.Series) -> dict[Any, str]:
+    """Return a colour for each value that a column has: a palette for names, shades for numbers."""
+    values = sorted(column.dropna().unique().tolist())
+    if len(values) <= len(PALETTE) and not pd.api.types.is_numeric_dtype(column):
+        return dict(zip(values, PALETTE, strict=False))
+    # The bright end of the scale is too light for lines on white.
+    shades = mpl.colormaps[ORDERED](np.linspace(0, 0.75, len(values)))
+    return dict(zip(values, map(mpl.colors.to_hex, shades), strict=True))
+
+
+def spans_decades(values: pd.Series | np.ndarray) -> bool:
+    """Tell whether values want a logarithmic axis: all above 0, and far apart."""
+    return bool(len(values) and values.min() > 0 and values.max() > _LOG_SPAN * values.min())
+
+
 def _drawable(frame: pd.DataFrame, x: str, y: str) -> pd.DataFrame:
     finite = np.isfinite(frame[[x, y]].to_numpy(np.float64)).all(axis=1)
     if "status" in frame:
@@ -127,17 +142,10 @@ def _drawable(frame: pd.DataFrame, x: str, y: str) -> pd.DataFrame:
 def _groups(points: pd.DataFrame, front: pd.DataFrame, by: str | None) -> list[Group]:
     if by is None:
         return [Group("", PALETTE[0], points, front)]
-    values = sorted(points[by].dropna().unique().tolist())
-    numbers = pd.api.types.is_numeric_dtype(points[by])
-    prefix = f"{words(by)} " if numbers else ""
-    colours = list(PALETTE)
-    if numbers or len(values) > len(PALETTE):
-        # The bright end of the scale is too light for lines on white.
-        shades = mpl.colormaps[ORDERED](np.linspace(0, 0.75, len(values)))
-        colours = [mpl.colors.to_hex(shade) for shade in shades]
+    prefix = f"{words(by)} " if pd.api.types.is_numeric_dtype(points[by]) else ""
     return [
         Group(f"{prefix}{value}", colour, points[points[by] == value], front[front[by] == value])
-        for value, colour in zip(values, colours, strict=False)
+        for value, colour in group_colours(points[by]).items()
     ]
 
 
@@ -168,7 +176,7 @@ def _staircase(axes: Axes, group: Group, x: str, y: str, step: str) -> None:
 
 
 def _choose_scale(axis: XAxis | YAxis, values: pd.Series) -> None:
-    if len(values) and values.min() > 0 and values.max() > _LOG_SPAN * values.min():
+    if spans_decades(values):
         axis.axes.set(**{f"{axis.axis_name}scale": "log"})
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
 

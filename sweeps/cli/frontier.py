@@ -1,50 +1,43 @@
 """`vecsched frontier`: the best trade-offs of a sweep, as a table and a figure."""
 
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import typer
 
 from sweeps.cli.command import AsJson, Command, Debug
-from sweeps.cli.output import note, print_json, print_table
-from sweeps.errors import StoreError
-from sweeps.frontier import (
-    MAXIMISE,
-    MINIMISE,
-    POOR_SLO,
-    POOR_SLO_ATTAINMENT,
-    left_out,
-    pareto_front,
+from sweeps.cli.output import note, print_json, show
+from sweeps.cli.trade_offs import (
+    Frontier,
+    Questions,
+    answers,
+    answers_as_dict,
+    find,
+    numbered,
+    print_frame,
+    show_answers,
 )
+from sweeps.effects import main_effects
+from sweeps.errors import StoreError
+from sweeps.frontier import POOR_SLO, POOR_SLO_ATTAINMENT, left_out
+from sweeps.hypervolume import hypervolume
+from sweeps.knobs import SEED, varying_conditions, varying_knobs
 from sweeps.plots import frontier_plot, save_figure
-from vecsched import SchedulerConfig
+from sweeps.trade_off_plots import effects_plot, parallel_plot
 
 app = typer.Typer(add_completion=False)
 
 
-class Frontier(NamedTuple):
-    """A frontier and what it was made of.
+class Figure(StrEnum):
+    """What `--figure` can draw."""
 
-    Attributes:
-        points: every row of the sweep.
-        front: those on the frontier.
-        maximise: the objectives where more is better.
-        minimise: the objectives where less is better.
-        by: the column with a frontier for each of its values.
-    """
-
-    points: pd.DataFrame
-    front: pd.DataFrame
-    maximise: tuple[str, ...]
-    minimise: tuple[str, ...]
-    by: str | None
-
-    @property
-    def objectives(self) -> tuple[str, ...]:
-        """All objectives; the first two are the axes of the figure."""
-        return self.maximise + self.minimise
+    frontier = "frontier"
+    effects = "effects"
+    parallel = "parallel"
 
 
 @app.command(cls=Command)
@@ -63,6 +56,30 @@ def frontier(
         str | None,
         typer.Option(metavar="COLUMN", help="A frontier for each of its values, such as load."),
     ] = None,
+    explain: Annotated[
+        int | None,
+        typer.Option(
+            metavar="ROW",
+            help="Its nearest neighbours on the frontier: what they change, gain and cost.",
+        ),
+    ] = None,
+    effects: Annotated[
+        bool, typer.Option("--effects", help="Which knob decides each objective.")
+    ] = False,
+    cliffs: Annotated[
+        bool, typer.Option("--cliffs", help="Where one step of a knob changes an objective most.")
+    ] = False,
+    probability: Annotated[
+        bool,
+        typer.Option(
+            "--probability",
+            help="How surely each setting is on the frontier, when points ran with several seeds.",
+        ),
+    ] = False,
+    figure: Annotated[
+        Figure,
+        typer.Option(help="What to draw: the frontier, the main effects, or its settings."),
+    ] = Figure.frontier,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -78,11 +95,14 @@ def frontier(
     """
     objectives = (tuple(maximise or ()), tuple(minimise or ()))
     found = find(read_points(file), objectives if any(objectives) else None, by)
-    figure = draw(found, output or file.with_suffix(".png"))
+    asked = Questions(explain, effects, cliffs, probability)
+    tables = answers(found, asked)
+    path = draw(found, output or file.with_suffix(".png"), figure)
     if as_json:
-        print_json(as_dict(found) | {"figure": figure})
+        print_json(as_dict(found) | answers_as_dict(tables) | {"figure": path})
     else:
-        show_frontier(found, figure)
+        show_frontier(found, path)
+        show_answers(found, asked, tables)
 
 
 def read_points(file: Path) -> pd.DataFrame:
@@ -92,41 +112,31 @@ def read_points(file: Path) -> pd.DataFrame:
         StoreError: the file cannot be read.
     """
     try:
-        return pd.read_parquet(file)
+        # A row's number is its name: what else pandas may have kept is no column of a sweep.
+        return pd.read_parquet(file).reset_index(drop=True)
     except OSError as error:
         raise StoreError(f"{file}: cannot be read: {error.strerror or error}") from error
     except pa.ArrowException as error:
         raise StoreError(f"{file}: is not a Parquet file: {error}") from error
 
 
-def find(
-    points: pd.DataFrame,
-    objectives: tuple[tuple[str, ...], tuple[str, ...]] | None = None,
-    by: str | None = None,
-) -> Frontier:
-    """Find the frontier.
+def draw(found: Frontier, path: Path, kind: Figure = Figure.frontier) -> Path | None:
+    """Draw the frontier along its first two objectives, or what else is wanted.
 
-    Args:
-        points: a row a point.
-        objectives: the columns to maximise and those to minimise; None: the default ones.
-        by: the column with a frontier for each of its values.
-
-    Raises:
-        InputError: a column does not exist or cannot be an objective.
-    """
-    maximise, minimise = objectives or (MAXIMISE, MINIMISE)
-    front = pareto_front(points, maximise, minimise, by)
-    return Frontier(points, front, maximise, minimise, by)
-
-
-def draw(found: Frontier, path: Path) -> Path | None:
-    """Draw the frontier along its first two objectives; with fewer there is nothing to draw.
+    Returns:
+        The path; None if there is nothing to draw: for a frontier fewer than two objectives, or no
+        point.
 
     Raises:
         StoreError: the path's ending is unknown, or the file cannot be written.
     """
-    if len(found.objectives) < 2 or found.front.empty:
+    if found.front.empty or (kind is Figure.frontier and len(found.objectives) < 2):
         return None
+    if kind is Figure.effects:
+        return save_figure(effects_plot(main_effects(found.points, found.objectives)), path)
+    if kind is Figure.parallel:
+        settings = parallel_plot(found.front, found.maximise, found.minimise, found.by)
+        return save_figure(settings, path)
     x, y = found.objectives[:2]
     figure = frontier_plot(found.points, found.front, x, y, found.by, maximise=found.maximise)
     return save_figure(figure, path)
@@ -134,15 +144,23 @@ def draw(found: Frontier, path: Path) -> Path | None:
 
 def show_frontier(found: Frontier, figure: Path | None) -> None:
     """Print the frontier's table, and on stderr what was left out and where the figure is."""
-    columns = _columns(found)
-    front = found.front[columns].astype(object)
-    rows = front.where(front.notna(), None).to_numpy().tolist()
-    title = f"{len(front):,} of {len(found.points):,} points are on the frontier"
-    print_table(title, columns, rows)
+    front = found.front
+    marks = np.where(front["knee"], "knee", ""), front["mark"]
+    front = front.assign(mark=[", ".join(filter(None, each)) for each in zip(*marks, strict=True)])
+    shown = front[_columns(found, front)].assign(row=front.index)
+    print_frame(f"{len(front):,} of {len(found.points):,} points are on the frontier", shown)
     for reason, count in left_out(found.points, found.objectives).items():
         note(f"left out: {count:,} points, {reason}")
     if (found.front["mark"] == POOR_SLO).any():
         note(f"{POOR_SLO}: met by fewer than {POOR_SLO_ATTAINMENT:.0%} of the requests submitted")
+    if len(found.objectives) > 1 and len(front):
+        volumes = _volumes(found).items()
+        texts = [
+            show(size) + (f" at {found.by} {group}" if found.by else "") for group, size in volumes
+        ]
+        note(f"hypervolume, from the worst values: {', '.join(texts)}")
+    if SEED in varying_conditions(found.points):
+        note("the points ran with several seeds: --probability tells merit from luck")
     note(f"figure: {figure}" if figure else "no figure: it takes two objectives and one point")
 
 
@@ -154,18 +172,18 @@ def as_dict(found: Frontier) -> dict[str, Any]:
         "by": found.by,
         "points": len(found.points),
         "left_out": left_out(found.points, found.objectives),
-        "front": found.front.to_dict("records"),
+        "hypervolume": _volumes(found).to_dict(),
+        "front": numbered(found.front),
     }
 
 
-def _columns(found: Frontier) -> list[str]:
+def _volumes(found: Frontier) -> pd.Series:
+    return hypervolume(found.points, found.maximise, found.minimise, found.by)
+
+
+def _columns(found: Frontier, front: pd.DataFrame) -> list[str]:
     """Return the columns worth a reader's time: group, objectives, marks, and knobs that vary."""
-    knobs = ["variant", "trace", "cost", "load", "seed", *SchedulerConfig.__dataclass_fields__]
-    varying = [
-        name
-        for name in knobs
-        if name in found.points and found.points[name].nunique(dropna=False) > 1
-    ]
-    marks = [name for name in ("mark", "twins") if found.front[name].any()]
+    marks = [name for name in ("mark", "twins") if front[name].any()]
+    varying = [*varying_conditions(found.points), *varying_knobs(found.points)]
     group = [found.by] if found.by else []
     return list(dict.fromkeys([*group, *found.objectives, *marks, *varying]))
