@@ -488,7 +488,8 @@ def test_aiconfigurator_is_read_in_seconds(tmp_path):
     assert tables.decode_attention.to_dict("records") == [
         {"sequences": 3, "context": 128, **heads, "seconds": 0.0005}
     ]
-    assert tables.all_reduce.to_dict("records") == [{"gpus": 2, "bytes": 128, "seconds": 0.00025}]
+    # 128 numbers of two bytes.
+    assert tables.all_reduce.to_dict("records") == [{"gpus": 2, "bytes": 256, "seconds": 0.00025}]
     assert tables.memory_bytes_per_s == 800.0
     assert (tables.launch_s, tables.cache_bytes) == (0.003, 7.0)
 

@@ -1,5 +1,6 @@
 """Operator profiles: units, layers, blanks, duplicates, wild points; the grid among them."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -14,9 +15,13 @@ from sweeps.calibrate import (
     find_shape,
     from_profile,
     predict_s,
+    read_all_reduce,
     read_llmservingsim,
+    read_llmservingsim_v0,
     read_vidur,
+    ring,
     roofline,
+    with_all_reduce,
 )
 from sweeps.calibrate.attention_grid import complete_grid, planes
 from sweeps.calibrate.fitting import extended
@@ -135,15 +140,38 @@ def test_bad_profiles(profile, file, old, new, message):
     assert file in str(caught.value)
 
 
-def test_experts_are_refused(profile):
-    (profile / "tp1" / "moe.csv").write_text("tokens,activated_experts,time_us\n1,8,50\n")
-    with pytest.raises(InputError, match="mixtures of experts"):
-        read_llmservingsim(profile, layers=2)
+def test_experts_of_balanced_routing(profile):
+    # Of 4 experts each token wakes 1: one token 1, two tokens 4 * (1 - 0.75^2) = 1.75 of them, four
+    # tokens 4 * (1 - 0.75^4) = 2.734375. 10 us a woken expert, 1 us a token.
+    points = [(n, e) for n in (1, 2, 4) for e in (1, 2, 4) if e <= n]
+    lines = [f"{n},{e},{10 * e + n}" for n, e in points]
+    moe = "\n".join(["tokens,activated_experts,time_us", *lines, ""])
+    without = read_llmservingsim(profile, layers=2)
+    (profile / "tp1" / "moe.csv").write_text(moe)
+    added_us = (read_llmservingsim(profile, layers=2).tokens_s - without.tokens_s) * 1e6
+    assert without.tokens[:3].tolist() == [1, 2, 4]
+    expected = [2 * (10 + 1), 2 * (17.5 + 2), 2 * (27.34375 + 4)]
+    assert added_us[:3] == pytest.approx(expected)
+
+
+def test_a_group_that_no_folder_is_of(profile):
+    with pytest.raises(InputError, match="there is no tp4 in it, only tp1"):
+        read_llmservingsim(profile, layers=2, tensor_parallel=4)
+
+
+def test_tables_may_be_given_one_by_one(profile):
+    tables = profile / "tp1"
+    files = [tables / f"{name}.csv" for name in ("attention", "per_sequence", "dense")]
+    one_by_one = read_llmservingsim(files, layers=2)
+    assert one_by_one.tokens_s.tolist() == read_llmservingsim(profile, layers=2).tokens_s.tolist()
+    # The profile's `meta.yaml` is above them.
+    model = calibrate(Request(paths=tuple(files), provenance=MINE))
+    assert model == calibrate(Request(paths=(profile,), provenance=MINE))
 
 
 def test_the_profile_names_its_model(profile):
     # Llama-3.1-8B has 32 layers: (2 + 32 * 3) calls of 11 us, 100 us and 32 times attention.
-    model = calibrate(Request(path=profile, provenance=MINE, overhead_s=0.0))
+    model = calibrate(Request(paths=(profile,), provenance=MINE, overhead_s=0.0))
     expected_us = (2 + 32 * 3) * 11 + 100 + 32 * attention_us(0, 0, 1, 1024)
     assert iteration(model, 0, 0, 1, 1024) == pytest.approx(expected_us * 1e-6, rel=1e-4)
 
@@ -256,6 +284,114 @@ def test_a_profile_of_one_phase_only_is_refused(profile):
         from_profile(read_llmservingsim(profile, layers=2), MINE)
 
 
+# LLMServingSim, older format
+
+
+@pytest.fixture
+def older(tmp_path):
+    """Nanoseconds by operator; attention in ms, whose KV cache counts the chunk."""
+    names = ("embedding", "q_proj", "attn", "final_layernorm", "lm_head")
+    lines = [f"{name},{n},0,4,{1000 * n + 500}" for n in (1, 2, 8, 64, 128) for name in names]
+    text = "\n".join(["layer_name,input,kv_cache,tp_size,latency(ns)", *lines, ""])
+    (tmp_path / "layers.csv").write_text(text)
+    common = {"num_tensor_parallel_workers": 4}
+    prefills = [
+        {"batch_size": 1, "prefill_chunk_size": c, "kv_cache_size": k, "is_prefill": True}
+        | {"time_stats.attn_prefill.median": 0.01 + 1e-6 * c * (2 * (k - c) + c)}
+        for c, k in product((32, 64), (64, 128, 512))
+    ]
+    decodes = [
+        {"batch_size": n, "prefill_chunk_size": 0, "kv_cache_size": k - 1, "is_prefill": False}
+        | {"time_stats.attn_decode.median": 0.02 + 1e-5 * n * k}
+        for n, k in product((1, 2, 4), (256, 512, 1024, 2048))
+    ]
+    frame = pd.DataFrame([row | common for row in [*prefills, *decodes]])
+    frame.to_csv(tmp_path / "attention.csv", index=False)  # the other phase's cells are blank
+    return tmp_path
+
+
+def test_an_older_profile_of_llmservingsim(older):
+    profile = read_llmservingsim_v0(older, layers=3, tensor_parallel=4)
+    model = from_profile(profile, MINE, overhead_s=0.0)
+    # 2 tokens: embedding and final norm once, q_proj in 3 layers, 2.5 us each; lm_head for 2
+    # sequences. `attn` is not counted: attention is 3 times 0.02 ms and 1e-5 ms a KV token.
+    expected_us = 5 * 2.5 + 2.5 + 3 * (20 + 0.01 * 2 * 700)
+    assert iteration(model, 0, 0, 2, 700) == pytest.approx(expected_us * 1e-6, rel=1e-4)
+    # 64 tokens behind 64 have a cache of 128; one sequence.
+    expected_us = 5 * 64.5 + 1.5 + 3 * (10 + 1e-3 * 64 * (2 * 64 + 64))
+    assert iteration(model, 64, 64) == pytest.approx(expected_us * 1e-6, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "message"),
+    [
+        ("layers.csv", "lm_head", "head", "there is no lm_head"),
+        ("layers.csv", "latency(ns)", "latency(us)", "did you mean 'latency\\(us\\)'"),
+        ("layers.csv", ",4,", ",2,", "no row of so many GPUs"),
+        ("attention.csv", ",64,64,True", ",64,32,True", "must count the chunk's own tokens"),
+    ],
+)
+def test_bad_older_profiles(older, file, old, new, message):
+    text = (older / file).read_text()
+    if file == "attention.csv":
+        frame = pd.read_csv(older / file)
+        frame.loc[frame["prefill_chunk_size"] == 64, "kv_cache_size"] = 32
+        text = frame.to_csv(index=False)
+    (older / file).write_text(text.replace(old, new))
+    with pytest.raises(InputError, match=message):
+        read_llmservingsim_v0(older, layers=3, tensor_parallel=4)
+
+
+# What GPUs send each other
+
+
+def test_a_ring_sends_two_times_all_but_its_own_part():
+    # Four GPUs: 6 steps of 1 ms and a quarter of 4 MB at 1 GB/s each.
+    assert ring(4, 1e9, 1e-3).at(np.array([0, 4e6])) == pytest.approx([0.006, 0.006 + 6 * 1e-3])
+    assert ring(2, 1e9, 0.0).at(np.array([2**31])) == pytest.approx([2**31 / 1e9])  # beyond
+
+
+def test_all_reduces_of_vidur(tmp_path):
+    rows = [
+        {"": n, "time_stats.all_reduce.median": ms, "rank": rank, "num_workers": gpus}
+        | {"size": size, "collective": "all_reduce", "devices_per_node": node}
+        for n, (gpus, node, size, rank, ms) in enumerate(
+            [
+                (2, 2, 2048, 0, 0.061),  # noise: above that of a larger size
+                (2, 2, 10240, 0, 0.020),
+                (2, 2, 10240, 1, 0.022),
+                (2, 2, 20480, 0, 0.030),
+                (2, 1, 20480, 0, 9.0),  # over the network
+                (4, 4, 20480, 0, 8.0),
+            ]
+        )
+    ]
+    path = tmp_path / "all_reduce.csv"
+    pd.DataFrame(rows).to_csv(path, index=False)
+    times = read_all_reduce(path, 2)
+    assert times.sizes.tolist() == [2048, 10240, 20480]
+    assert times.seconds[1:] == pytest.approx([21e-6, 30e-6])
+    # The slope of the last half goes on: 9 us in 10,240 bytes.
+    assert times.at(np.array([40960])) == pytest.approx([48e-6])
+    with pytest.raises(InputError, match="no row of so many GPUs"):
+        read_all_reduce(path, 8)
+
+
+def test_every_layer_sends_twice(older):
+    profile = read_llmservingsim_v0(older, layers=80, tensor_parallel=4)
+    shape = find_shape("llama-3.1-70b", 4)
+    sent = with_all_reduce(profile, shape, ring(4, 1e9, 1e-3)).tokens_s - profile.tokens_s
+    # 64 tokens of 8,192 numbers of 2 bytes.
+    one = 6 * (1e-3 + 64 * 8192 * 2 / 4 / 1e9)
+    assert sent[profile.tokens == 64] == pytest.approx(80 * 2 * one)
+    request = Request(paths=(older,), provenance=MINE, model="llama-3.1-70b", tensor_parallel=4)
+    more = replace(request, all_reduce=ring(4, 1e9, 1e-3))
+    assert iteration(calibrate(more), 64) - iteration(calibrate(request), 64) == pytest.approx(
+        80 * 2 * one, rel=1e-3
+    )
+    assert replace(more, tensor_parallel=1).all_reduces() is None
+
+
 # Models and rooflines
 
 
@@ -298,7 +434,7 @@ def test_a_roofline_reads_the_weights_once_and_computes_every_product_once():
 def test_real_profiles(shared):
     folder = shared / "data" / "measurements" / "llmservingsim"
     for gpu in ("RTXPRO6000", "RTX4090"):
-        request = Request(path=folder / f"{gpu}_Llama-3.1-8B_bf16", provenance=MINE)
+        request = Request(paths=(folder / f"{gpu}_Llama-3.1-8B_bf16",), provenance=MINE)
         model = calibrate(request)
         assert model.mixed_attention.seconds.shape == (8, 12, 9, 11)
         assert model.error["all"]["mean"] < 0.01

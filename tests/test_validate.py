@@ -9,7 +9,7 @@ from sweeps.measured_run import read_run
 from sweeps.validate import compare, difference, validate
 from sweeps.validation_plot import validation_plot
 from vecsched import CostModel, simulate
-from vecsched.errors import InputError
+from vecsched.errors import ConfigError, InputError
 
 ENGINE = {"max_num_seqs": 2, "max_num_batched_tokens": 8, "tensor_parallel_size": 1}
 # Iterations of 1 s, two slots. The engine's clock is 100 s when the wall clock is 5,000 s, and what
@@ -83,7 +83,7 @@ def test_the_scheduler_is_the_runs_own(run_of):
             "scheduler_config": {
                 "policy": "fcfs",
                 "max_num_seqs": 3,
-                "async_scheduling": True,
+                "async_scheduling": False,
                 "long_prefill_token_threshold": 4,
                 "max_num_scheduled_tokens": None,
             }
@@ -94,10 +94,71 @@ def test_the_scheduler_is_the_runs_own(run_of):
     assert (config.discipline, config.vllm_version) == ("vllm", "0.33")
     assert (config.kv_blocks, config.block_size, config.max_batch_size) == (100, 4, 3)
     assert config.long_prefill_token_threshold == 4
-    assert len(run.notes) == 2
+    assert (config.enable_prefix_caching, config.async_scheduling) == (True, False)
+    assert run.notes == ()
     assert run_of().config.vllm_version == "0.19"
     assert "never run out" in run_of().notes[0]
-    assert run_of(kv_blocks=7).config.kv_blocks == 7
+
+
+@pytest.mark.parametrize(
+    ("version", "caches", "ahead"),
+    [("0.7.3", False, False), ("0.13.0", True, False), ("0.14.0", True, True)],
+)
+def test_what_a_run_does_not_say_is_as_its_release_has_it(run_of, version, caches, ahead):
+    run = run_of(meta={"vllm_version": version})
+    assert (run.config.enable_prefix_caching, run.config.async_scheduling) == (caches, ahead)
+    switches = f"enable_prefix_caching={caches}, async_scheduling={ahead}".lower()
+    assert run.notes[1] == f"not said by the run, so as vLLM {version} does by default: {switches}"
+
+
+def test_what_is_told_holds_whatever_the_run_says(run_of):
+    told = run_of(changes={"num_gpu_blocks": 8, "async_scheduling": False})
+    assert (told.config.kv_blocks, told.config.async_scheduling) == (7, False)
+    assert told.config.max_batch_size == ENGINE["max_num_seqs"]
+    assert told.notes == (
+        "not said by the run, so as vLLM 0.19.0 does by default: enable_prefix_caching=true",
+        "not as in the run: async_scheduling=false",
+    )
+    other = run_of(changes={"kv_blocks": 7, "max_num_seqs": 3, "max_num_batched_tokens": 8})
+    assert other.config.max_batch_size == 3
+    assert other.notes[-1] == "not as in the run: max_batch_size=3"
+    with pytest.raises(ConfigError, match="unknown field 'kv_block'; did you mean 'kv_blocks'"):
+        run_of(changes={"kv_block": 7})
+
+
+def test_a_share_of_the_blocks_needs_their_number(run_of):
+    """A watermark of the run is left out where KV never runs out."""
+    meta = {"vllm_version": "0.33.0", "engine_kwargs": ENGINE | {"watermark": 0.1}}
+    assert run_of(meta=meta).config.watermark == 0.0
+    assert run_of(meta=meta, changes={"kv_blocks": 100}).config.watermark == 0.1
+
+
+def test_several_engines_are_not_one(run_of):
+    for name in ("data_parallel_size", "pipeline_parallel_size"):
+        with pytest.raises(InputError, match=f"{name}.*only one engine is simulated"):
+            run_of(meta={"engine_kwargs": ENGINE | {name: 2}})
+
+
+def test_settings_are_understood_under_all_their_names(run_of):
+    """Given as `scheduling_policy`, resolved as `policy`; the cache says both of its sizes."""
+    cache = {"num_gpu_blocks": 51, "num_gpu_blocks_override": 51}
+    meta = {
+        "engine_kwargs": ENGINE | {"scheduling_policy": "fcfs", "max_model_len": None, "seed": 7},
+        "resolved_config": {"scheduler_config": {"policy": "priority"}, "cache_config": cache},
+    }
+    config = run_of(meta=meta).config
+    assert (config.policy, config.kv_blocks, config.max_model_len) == ("priority", 50, None)
+
+
+def test_what_connects_the_gpus(run_of, tmp_path):
+    assert run_of().link is None
+    (tmp_path / "config.json").write_text('{"link_bw": 16, "link_latency": 20000}')
+    assert run_of().link == (16e9, pytest.approx(20e-6))
+    (tmp_path / "config.json").write_text('{"link_bw": 0, "link_latency": 20000}')
+    with pytest.raises(InputError, match="must be positive"):
+        run_of()
+    (tmp_path / "config.json").write_text('{"nodes": []}')
+    assert run_of().link is None
 
 
 @pytest.mark.parametrize(
@@ -145,7 +206,7 @@ def test_a_run_gives_back_the_factor_and_the_overhead_that_made_it(run_of):
     ideal = validate(run, truth)
     measured = ideal.simulated
     run = run._replace(latencies=measured)
-    fitted = fit_run(run, base, Provenance("mine", "made up"))
+    fitted = fit_run([run], base, Provenance("mine", "made up"))
     assert fitted.error["e2e"]["mean"] < 0.01
     assert fitted.error["held_out"]["e2e"]["mean"] < 0.02
     makespans = [
@@ -164,7 +225,7 @@ def real(shared):
     run = read_run(data / "llmservingsim_vllm_runs" / "RTXPRO6000_Llama-3.1-8B")
 
     def differences(overhead_s):
-        request = Request(path=profile, provenance=Provenance("p", "p"), overhead_s=overhead_s)
+        request = Request(paths=(profile,), provenance=Provenance("p", "p"), overhead_s=overhead_s)
         rows = compare(validate(run, calibrate(request)))
         return {(row["metric"], row["stat"]): row["diff_percent"] for row in rows}
 

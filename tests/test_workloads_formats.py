@@ -55,7 +55,7 @@ def test_mooncake_block_size(tmp_path):
     assert len(read_trace(path, block_size=16)) == 1
     error = refused(path)
     assert (error.row, error.field, error.value) == (0, "hash_ids", 3)
-    assert "33 tokens have blocks of 512" in str(error)
+    assert "more ids of 512 tokens than a prompt of 33 tokens has room for" in str(error)
     with pytest.raises(ConfigError, match="block_size must be a whole number of at least 1"):
         read_trace(path, block_size=0)
 
@@ -384,7 +384,7 @@ def test_weka_a_single_session_may_start_when_it_likes(tmp_path):
         (ask("soon"), "t", "is not a number"),
         (ask(None), "t", "is missing"),
         ({"t": 3.0, "type": "n", "out": 5}, "in", "is missing"),
-        (ask(3.0, 64, 5, hash_ids=[1, 2]), "hash_ids", "more ids than 64 tokens"),
+        (ask(3.0, 64, 5, hash_ids=[1, 2]), "hash_ids", "more ids of 64 tokens than a prompt of 64"),
         (ask(3.0, hash_ids=[1, "2"]), "hash_ids", "not a list of whole numbers"),
         ({"t": 3.0, "type": "subagent"}, "requests", "is not a list of requests"),
         ("hello", "requests", "is not a JSON object"),
@@ -536,4 +536,4 @@ def test_the_examples_of_the_documentation_work():
         section = yaml.safe_load(example)["trace"]
         workload = section["synthetic"] | {"requests": section["requests"]}
         assert len(generate(SyntheticSpec.from_mapping(workload))) == 20_000
-    assert len(examples) == 2
+    assert len(examples) == 3

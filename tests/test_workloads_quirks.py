@@ -10,9 +10,6 @@ import pytest
 from workload_files import jsonl, refused, write
 
 from sweeps.workloads import describe, read_trace
-from sweeps.workloads.convert import Cells
-from sweeps.workloads.prefix import id_counts
-from sweeps.workloads.source import inspect
 
 TABLE = "arrival_s,prompt_tokens,output_tokens\n"
 AZURE = "TIMESTAMP,ContextTokens,GeneratedTokens\n"
@@ -236,6 +233,10 @@ def test_an_empty_family_with_zeros_is_an_idle_window(tmp_path):
 # 6. Prefix ids
 
 
+def ids_of(trace) -> list[list[int]]:
+    return [trace.prefix_ids[row].tolist() for row in range(len(trace))]
+
+
 @pytest.mark.parametrize(
     ("prompt", "ids"),
     [
@@ -252,6 +253,8 @@ def test_prefix_ids_rounded_up_or_down_from_0_or_1(tmp_path, prompt, ids):
     row = MOONCAKE | {"input_length": prompt, "hash_ids": ids}
     trace = read_trace(write(tmp_path, jsonl(MOONCAKE, row), "t.jsonl"))
     assert trace.prompt_tokens.tolist() == [600, prompt]
+    assert ids_of(trace) == [[0, 1], ids or []]
+    assert trace.prefix_block_tokens == 512
 
 
 @pytest.mark.parametrize(
@@ -269,21 +272,55 @@ def test_prefix_blocks_of_512_16_and_64(tmp_path, row, block):
             request = {"requests": [{"t": 0, "type": "n", "in": 600, "out": 2} | request]}
         path = write(tmp_path, jsonl(row | request), "t.jsonl")
         if count * block < 600 + block:
-            assert read_trace(path).prompt_tokens.tolist() == [600]
+            trace = read_trace(path)
+            assert trace.prompt_tokens.tolist() == [600]
+            assert ids_of(trace) == [list(range(count))]
+            assert trace.prefix_block_tokens == block
         else:
-            assert refused(path).field == "hash_ids"
+            error = refused(path)
+            assert (error.field, error.row) == ("hash_ids", 0)
+            assert f"more ids of {block} tokens than a prompt of 600 tokens" in str(error)
+
+
+def sessions(*scopes, size=64):
+    request = {"t": 0, "type": "n", "in": 192, "out": 2, "hash_ids": [1, 2]}
+    later = request | {"t": 5, "hash_ids": [1, 2, 7]}
+    return [
+        {"id": str(n), "hash_id_scope": scope, "block_size": size, "requests": [request, later]}
+        for n, scope in enumerate(scopes)
+    ]
 
 
 def test_prefix_ids_local_to_a_session_may_recur(tmp_path):
-    request = {"t": 0, "type": "n", "in": 128, "out": 2, "hash_ids": [1, 2]}
-    sessions = [{"id": x, "hash_id_scope": "local", "requests": [request]} for x in "ab"]
-    trace = read_trace(write(tmp_path, jsonl(*sessions), "t.jsonl"), rate_per_s=1)
-    assert trace.tenant.tolist() == ["a", "b"]
+    path = write(tmp_path, jsonl(*sessions("local", "local")), "t.jsonl")
+    trace = read_trace(path, rate_per_s=1)
+    assert trace.tenant.tolist() == ["0", "0", "1", "1"]
+    # 1, 2, 7 of the first session and of the second: six different things.
+    assert ids_of(trace) == [[0, 1], [0, 1, 2], [3, 4], [3, 4, 5]]
+
+
+def test_prefix_ids_of_all_sessions_together_are_not_those_of_one(tmp_path):
+    path = write(tmp_path, jsonl(*sessions("global", "local", "global")), "t.jsonl")
+    first, _, local, _, last, _ = ids_of(read_trace(path, rate_per_s=1))
+    assert first == last
+    assert not set(first) & set(local)
+    alone = write(tmp_path, jsonl(*sessions("local")), "one.jsonl")
+    assert ids_of(read_trace(alone)) == [[1, 2], [1, 2, 7]]  # as in the file
+
+
+def test_prefix_ids_of_sessions_with_other_blocks(tmp_path):
+    rows = sessions("local") + sessions("local", size=32)
+    error = refused(write(tmp_path, jsonl(*rows), "t.jsonl"), rate_per_s=1)
+    assert "different sizes (32, 64)" in str(error)
+    error = refused(write(tmp_path, jsonl(*sessions("local", size="x")), "t.jsonl"))
+    assert (error.field, error.value) == ("block_size", "x")
 
 
 def test_prefix_ids_in_an_object(tmp_path):
     row = MOONCAKE | {"timestamp": "5", "hash_ids": {"sys_prompt": [1], "web_search": []}}
     assert arrivals(write(tmp_path, jsonl(row, row), "t.jsonl")) == [0.0, 0.0]
+    # An id stands for any number of tokens, so a trace cannot keep them.
+    assert read_trace(tmp_path / "t.jsonl").prefix_ids is None
     bad = MOONCAKE | {"timestamp": "5", "hash_ids": {"sys_prompt": [1.5], "web_search": []}}
     error = refused(write(tmp_path, jsonl(row, bad), "t.jsonl"))
     assert error.field == "hash_ids.sys_prompt"
@@ -293,26 +330,28 @@ LARGE = 2**64 - 1
 
 
 def test_prefix_ids_above_2_to_the_53rd(tmp_path):
-    # As doubles, the two would be one.
+    # As doubles, the two would be one. Those from 2^63 up keep their bits: 2^64 - 1 is -1.
     path = write(tmp_path, jsonl(MOONCAKE, MOONCAKE | {"hash_ids": [LARGE, LARGE - 1]}), "t.jsonl")
-    assert len(read_trace(path)) == 2
-    ids = inspect(str(path)).read({"hash_ids": exact})["hash_ids"]
-    assert ids.tolist() == [[0, 1], [LARGE, LARGE - 1]]
-    tap = {"prompt_tokens": 5, "output_tokens": 1, "arrival_ms": 0, "itl_ms": []}
-    rows = [{"meta": {}}, tap | {"block_hashes": [LARGE]}]
-    assert len(read_trace(write(tmp_path, jsonl(*rows), "tap.jsonl"))) == 1
-
-
-def exact(array, cells: Cells) -> np.ndarray:
-    id_counts(array, cells)  # accepts them
-    column = np.empty(len(array), object)
-    column[:] = array.to_pylist()
-    return column
+    assert ids_of(read_trace(path)) == [[0, 1], [-1, -2]]
+    tap = {"prompt_tokens": 64, "output_tokens": 1, "arrival_ms": 0, "itl_ms": []}
+    hashes = [LARGE, 2**53 + 1, 2**63]
+    rows = [{"meta": {"block_size": 32}}, tap | {"block_hashes": hashes[:2]}, tap]
+    trace = read_trace(write(tmp_path, jsonl(*rows), "tap.jsonl"))
+    assert ids_of(trace) == [[-1, 2**53 + 1], []]
+    assert trace.prefix_block_tokens == 32
+    rows = [{"meta": {}}, tap | {"block_hashes": hashes}]
+    assert read_trace(write(tmp_path, jsonl(*rows), "tap.jsonl")).prefix_block_tokens == 16
+    rows = [{"meta": {}}, tap | {"block_hashes": [2**64]}]
+    error = refused(write(tmp_path, jsonl(*rows), "tap.jsonl"))
+    assert "list of whole numbers" in str(error)
 
 
 def test_prefix_ids_absent_in_all_rows(tmp_path):
     path = write(tmp_path, jsonl(MOONCAKE | {"hash_ids": None}), "t.jsonl")
-    assert read_trace(path).prompt_tokens.tolist() == [600]
+    assert ids_of(read_trace(path)) == [[]]
+    without = {"timestamp": 0, "input_length": 600, "output_length": 2}
+    path = write(tmp_path, jsonl(without), "t.jsonl")
+    assert read_trace(path, "mooncake").prefix_ids is None
 
 
 @pytest.mark.parametrize("ids", ["7", [1.5, 2], [[1]], ["a"], [1, None]])
@@ -321,6 +360,18 @@ def test_prefix_ids_that_are_none(tmp_path, ids):
     error = refused(write(tmp_path, jsonl(*rows), "t.jsonl"), "mooncake")
     assert error.field == "hash_ids"
     assert error.row == 1
+
+
+def test_prefix_ids_of_a_part(tmp_path):
+    rows = [
+        MOONCAKE | {"timestamp": 1000 * n, "hash_ids": ids}
+        for n, ids in enumerate([[1], [2, 3], [], [4]])
+    ]
+    path = write(tmp_path, jsonl(*rows), "t.jsonl")
+    assert ids_of(read_trace(path, window_s=[1, 3])) == [[2, 3], []]
+    rows[2]["hash_ids"] = [1, 2, 3]
+    error = refused(write(tmp_path, jsonl(*rows), "t.jsonl"), window_s=[1, 3])
+    assert error.row == 2  # of the file
 
 
 # 7. Structure

@@ -406,7 +406,7 @@ def test_options(refused):
     error = refused(text, format="azure", time_unit="ms")
     assert "'azure' does not take this option; it takes: window_s" in str(error)
     error = refused(text, timeunit="ms")
-    assert "it takes: columns, time_unit, rate_per_s, arrivals, seed, window_s" in str(error)
+    assert "it takes: columns, time_unit, prefix_block_tokens, rate_per_s, " in str(error)
     error = refused(text, time_unit="sec")
     assert (error.field, error.value) == ("time_unit", "sec")
     error = refused(text, columns={"tenant": "user"})
@@ -480,13 +480,38 @@ def test_bad_parquet(refused, tmp_path):
 def test_a_newer_schema_is_refused(refused, tmp_path):
     table = pa.table(
         {"arrival_s": [0.0], "prompt_tokens": [1], "output_tokens": [1]},
-        metadata={"vecsched.trace": "2"},
+        metadata={"vecsched.trace": "3"},
     )
     pa_parquet.write_table(table, tmp_path / "new.parquet")
     error = refused((tmp_path / "new.parquet").read_bytes(), "t.parquet")
-    assert (error.field, error.value) == ("vecsched.trace", "2")
+    assert (error.field, error.value) == ("vecsched.trace", "3")
     error = refused(HEADER + "0,1,1\n", format="vecsched")
     assert "no trace schema" in str(error)
+
+
+def test_an_older_schema_is_read(tmp_path):
+    columns = {"arrival_s": [5.0], "prompt_tokens": [1], "output_tokens": [1]}
+    pa_parquet.write_table(pa.table(columns, metadata={"vecsched.trace": "1"}), tmp_path / "t.pq")
+    trace = read_trace(tmp_path / "t.pq")
+    assert (trace.arrival_s.tolist(), trace.prefix_ids) == ([5.0], None)
+
+
+def test_what_an_id_stands_for_must_be_said(refused, tmp_path):
+    columns = {"arrival_s": [5.0], "prompt_tokens": [40], "output_tokens": [1]}
+    table = pa.table(columns | {"prefix_ids": [[1, 2]]})
+    pa_parquet.write_table(table, tmp_path / "t.parquet")
+    content = (tmp_path / "t.parquet").read_bytes()
+    error = refused(content, "t.parquet")
+    assert "give prefix_block_tokens" in str(error)
+    trace = read_trace(tmp_path / "t.parquet", prefix_block_tokens=20)
+    assert (trace.prefix_ids[0].tolist(), trace.prefix_block_tokens) == ([1, 2], 20)
+    error = refused(HEADER + "0,1,1\n", prefix_block_tokens=20)
+    assert "there are no prefix_ids" in str(error)
+    for value in (b"many", b""):
+        metadata = {b"vecsched.trace": b"2", b"vecsched.prefix_block_tokens": value}
+        pa_parquet.write_table(table.replace_schema_metadata(metadata), tmp_path / "t.parquet")
+        error = refused((tmp_path / "t.parquet").read_bytes(), "t.parquet")
+        assert error.field == "vecsched.prefix_block_tokens"
 
 
 # The public files

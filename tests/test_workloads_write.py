@@ -35,6 +35,48 @@ def assert_same(trace: Trace, other: Trace) -> None:
             assert same == (theirs.tolist() if ours.dtype == object else theirs.tobytes()), name
 
 
+def with_ids(*ids, tokens=16):
+    n = len(ids)
+    return Trace(range(n), [40] * n, [1] * n, prefix_ids=ids, prefix_block_tokens=tokens)
+
+
+def test_prefix_ids_are_kept(tmp_path):
+    trace = with_ids([1, 2, 3], [], [-(2**63), 2**63 - 1])
+    write_trace(trace, tmp_path / "t.parquet")
+    back = read_trace(tmp_path / "t.parquet")
+    assert back.prefix_block_tokens == 16
+    assert [back.prefix_ids[row].tolist() for row in range(3)] == [
+        [1, 2, 3],
+        [],
+        [-(2**63), 2**63 - 1],
+    ]
+    assert pa_parquet.read_schema(tmp_path / "t.parquet").metadata == {
+        b"vecsched.trace": b"2",
+        b"vecsched.prefix_block_tokens": b"16",
+    }
+    column = pa_parquet.read_schema(tmp_path / "t.parquet").field("prefix_ids")
+    assert str(column.type) in ("list<item: int64>", "list<element: int64>")
+    part = read_trace(tmp_path / "t.parquet", window_s=[1, 3])
+    assert [part.prefix_ids[row].tolist() for row in range(2)] == [[], [-(2**63), 2**63 - 1]]
+
+
+def test_prefix_ids_in_text(tmp_path):
+    trace = with_ids([1, 2, 3], [])
+    write_trace(trace, tmp_path / "t.jsonl")
+    back = read_trace(tmp_path / "t.jsonl", prefix_block_tokens=16)
+    assert [back.prefix_ids[row].tolist() for row in range(2)] == [[1, 2, 3], []]
+    assert as_records(trace, 1)[0]["prefix_ids"] == [1, 2, 3]
+    with pytest.raises(InputError, match="CSV has no place for lists of prefix ids"):
+        write_trace(trace, tmp_path / "t.csv")
+    assert not (tmp_path / "t.csv").exists()
+
+
+def test_scaling_keeps_prefix_ids():
+    scaled = with_ids([1], [1, 2]).scaled(2)
+    assert (scaled.arrival_s.tolist(), scaled.prefix_block_tokens) == ([0.0, 0.5], 16)
+    assert scaled.prefix_ids[1].tolist() == [1, 2]
+
+
 @st.composite
 def traces(draw) -> Trace:
     n = draw(st.integers(1, 8))
@@ -85,7 +127,7 @@ def test_our_parquet_keeps_the_clock_and_the_types_of_labels(tmp_path):
     trace = Trace([5.0, 7.0], [1, 2], [3, 4], id=[30, 10], tenant=[" a ", None])
     write_trace(trace, tmp_path / "t.parquet")
     assert_same(trace, read_trace(tmp_path / "t.parquet"))
-    assert pa_parquet.read_schema(tmp_path / "t.parquet").metadata == {b"vecsched.trace": b"1"}
+    assert pa_parquet.read_schema(tmp_path / "t.parquet").metadata == {b"vecsched.trace": b"2"}
 
 
 def test_csv_and_jsonl_start_at_zero(tmp_path):

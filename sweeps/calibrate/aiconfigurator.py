@@ -61,15 +61,28 @@ def read_aiconfigurator(
             {**full, "step": 0},
         ),
         decode_attention=decode.assign(context=decode["context"] + 1),
-        all_reduce=_table(
-            folder / "comm" / backend / "custom_allreduce_perf.parquet",
-            {"num_gpus": "gpus", "message_size": "bytes"},
-            {"allreduce_dtype": "bfloat16", "backend": "vllm_graph"},
+        all_reduce=read_custom_all_reduce(
+            folder / "comm" / backend / "custom_allreduce_perf.parquet"
         ),
         memory_bytes_per_s=memory_bytes_per_s,
         launch_s=launch_s,
         cache_bytes=cache_bytes,
     )
+
+
+def read_custom_all_reduce(path: Path) -> pd.DataFrame:
+    """Return all-reduces of bfloat16 in a CUDA graph: `gpus, bytes, seconds`.
+
+    Raises:
+        InputError: a column is missing, or no row is left.
+    """
+    rows = _table(
+        path,
+        {"num_gpus": "gpus", "message_size": "values"},
+        {"allreduce_dtype": "bfloat16", "backend": "vllm_graph"},
+    )
+    # The size of a message is that of its tensor, in numbers of two bytes.
+    return rows.assign(bytes=2 * rows["values"]).drop(columns="values")
 
 
 def _table(path: Path, names: dict[str, str], only: dict[str, str | int]) -> pd.DataFrame:

@@ -52,7 +52,22 @@ def fit_iteration_table(
         InputError: a column is missing, a value is no count or no time, or there are fewer than 20
             distinct iterations, or none of decodes only, or none with a prefill.
     """
-    iterations = _iterations(frame, time_column)
+    check_table(frame, time_column)
+    return fit_iterations(_iterations(frame, time_column), provenance)
+
+
+def fit_iterations(rows: pd.DataFrame, provenance: Provenance) -> CostModel:
+    """Fit a cost model, as `fit_iteration_table` does, to whole iterations.
+
+    Args:
+        rows: DataFrame as in the docstring of `sweeps.calibrate.iterations`.
+        provenance: name, source and licence for the model's file.
+
+    Raises:
+        InputError: there are fewer than 20 distinct iterations, or none of decodes only, or none
+            with a prefill.
+    """
+    iterations = _merged(rows)
 
     def fit_rows(keep: np.ndarray) -> CostModel:
         return _fit(iterations[keep], provenance)
@@ -61,10 +76,9 @@ def fit_iteration_table(
 
 
 def _iterations(frame: pd.DataFrame, time_column: str) -> pd.DataFrame:
-    """Check the table, name its columns as `iterations` does, merge duplicates."""
-    _check(frame, time_column)
+    """Name the table's columns as `iterations` does."""
     prefill, decodes, context, before = (frame[name].astype(np.int64) for name in COUNTS)
-    rows = pd.DataFrame(
+    return pd.DataFrame(
         {
             "prefill_tokens": prefill,
             "decodes": decodes,
@@ -75,6 +89,10 @@ def _iterations(frame: pd.DataFrame, time_column: str) -> pd.DataFrame:
             "seconds": frame[time_column].astype(np.float64),
         }
     )
+
+
+def _merged(rows: pd.DataFrame) -> pd.DataFrame:
+    """Make one row, with the median of their times, of those that agree in all counts."""
     merged = rows.groupby(list(FEATURES), as_index=False).median()
     with_prefill = int((merged["prefill_tokens"] > 0).sum())
     if len(merged) < FEWEST_ROWS or with_prefill in {0, len(merged)}:
@@ -86,27 +104,34 @@ def _iterations(frame: pd.DataFrame, time_column: str) -> pd.DataFrame:
     return merged
 
 
-def _check(frame: pd.DataFrame, time_column: str) -> None:
+def check_table(frame: pd.DataFrame, time_column: str, source: str = "iteration table") -> None:
+    """Check a table of whole iterations; errors name it as `source`.
+
+    Raises:
+        InputError: a column is missing, or a value is no count or no time.
+    """
     for name in (*COUNTS, time_column):
         if name not in frame:
             near = did_you_mean(name, map(str, frame.columns))
-            raise InputError(f"missing column; {near}", source="iteration table", field=name)
+            raise InputError(f"missing column; {near}", source=source, field=name)
         values = pd.to_numeric(frame[name], errors="coerce").to_numpy(np.float64)
         if name == time_column:
             good, right = (values > 0) & (values < np.inf), "must be seconds > 0"
         else:
             good = (values >= 0) & (values <= LARGEST_COUNT) & (values == np.floor(values))
             right = f"must be a whole number from 0 to {LARGEST_COUNT}"
-        _complain(frame, name, good, right)
-    empty = (frame["num_prefill_tokens"] == 0) & (frame["num_decode_seqs"] == 0)
-    _complain(frame, "num_decode_seqs", ~empty.to_numpy(), "an iteration must hold some token")
+        _complain(frame[name], source, good, right)
+    busy = (frame["num_prefill_tokens"] > 0) | (frame["num_decode_seqs"] > 0)
+    _complain(
+        frame["num_decode_seqs"], source, busy.to_numpy(), "an iteration must hold some token"
+    )
 
 
-def _complain(frame: pd.DataFrame, field: str, good: np.ndarray, right: str) -> None:
+def _complain(column: pd.Series, source: str, good: np.ndarray, right: str) -> None:
     if not good.all():
         row = int(np.argmin(good))
-        value = frame[field].iloc[row]
-        raise InputError(right, source="iteration table", row=row, field=field, value=value)
+        field = str(column.name)
+        raise InputError(right, source=source, row=row, field=field, value=column.iloc[row])
 
 
 class _Slopes(NamedTuple):

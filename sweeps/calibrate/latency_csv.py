@@ -36,6 +36,19 @@ class LatencyTable(NamedTuple):
         """Return the table of the rows where `keep` is true."""
         return self._replace(frame=self.frame[keep])
 
+    def of_gpus(self, column: str, gpus: int) -> "LatencyTable":
+        """Return the table of the rows that were measured for so many GPUs.
+
+        Raises:
+            InputError: there is no such column, or no such row.
+        """
+        if column not in self.frame:
+            raise InputError("missing column", source=self.path, field=column)
+        own = self.only(self.frame[column] == gpus)
+        if own.frame.empty:
+            raise InputError("no row of so many GPUs", source=self.path, field=column, value=gpus)
+        return own
+
     def columns(
         self, counts: Sequence[str], time: str, *, labels: Sequence[str] = ()
     ) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""Shapes of well-known dense models, and of any other from its Hugging Face `config.json`."""
+"""Shapes of well-known models, and of any other from its Hugging Face `config.json`."""
 
 import json
 import re
@@ -9,9 +9,9 @@ from sweeps.calibrate.shape import ModelShape
 from vecsched.errors import InputError, did_you_mean
 
 
-def _shape(*figures: int) -> ModelShape:
+def _shape(*figures: int, experts: int = 1) -> ModelShape:
     names = ("layers", "hidden", "heads", "kv_heads", "head_dim", "ffn", "vocab")
-    return ModelShape(**dict(zip(names, figures, strict=True)))
+    return ModelShape(**dict(zip(names, figures, strict=True)), experts=experts)
 
 
 MODELS = {
@@ -31,6 +31,9 @@ MODELS = {
     "qwen3-8b": _shape(36, 4096, 32, 8, 128, 12288, 151936),
     "qwen3-14b": _shape(40, 5120, 40, 8, 128, 17408, 151936),
     "qwen3-32b": _shape(64, 5120, 64, 8, 128, 25600, 151936),
+    "qwen3-30b-a3b": _shape(48, 2048, 32, 4, 128, 768, 151936, experts=128),
+    "qwen3-235b-a22b": _shape(94, 4096, 64, 4, 128, 1536, 151936, experts=128),
+    "mixtral-8x7b": _shape(32, 4096, 32, 8, 128, 14336, 32000, experts=8),
 }
 CONFIG = {
     "layers": "num_hidden_layers",
@@ -39,6 +42,9 @@ CONFIG = {
     "ffn": "intermediate_size",
     "vocab": "vocab_size",
 }
+# Several names for one thing.
+EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts")
+EXPERT_FFN = "moe_intermediate_size"
 # What a name says beside the model: how it was tuned, packed or dated.
 TRIMMINGS = re.compile(r"^meta-|-(instruct|chat|hf|base|bf16|v\d+(\.\d+)*|\d{4})(?=-|$)")
 
@@ -51,7 +57,7 @@ def find_shape(model: str | Path, tensor_parallel: int = 1) -> ModelShape:
         tensor_parallel: GPUs that share it.
 
     Raises:
-        InputError: the name is unknown, or the file cannot be read or is no dense model's.
+        InputError: the name is unknown, or the file cannot be read.
         CostError: so many GPUs cannot share it evenly.
     """
     path = Path(model)
@@ -74,11 +80,13 @@ def _read_config(path: Path) -> ModelShape:
         raise InputError(
             f"cannot be read as a model's config.json: {error!r}", source=path
         ) from None
-    if any("expert" in key for key in config):
-        raise InputError("is a mixture of experts, not a dense model", source=path)
     heads = figures["heads"]
+    experts = next((int(config[key]) for key in EXPERTS if config.get(key)), 1)
+    if experts > 1 and config.get(EXPERT_FFN):
+        figures["ffn"] = int(config[EXPERT_FFN])
     return ModelShape(
         **figures,
         kv_heads=int(config.get("num_key_value_heads") or heads),
         head_dim=int(config.get("head_dim") or figures["hidden"] // heads),
+        experts=experts,
     )

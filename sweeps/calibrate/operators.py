@@ -95,9 +95,10 @@ def from_operators(
         only, on the rows of the fit and, in five folds, on attention rows held out.
 
     Raises:
-        CostError: the tables do not hold the shape's matrices, heads or number of GPUs, or fewer
-            than 10 usable rows of either attention.
+        CostError: the model is a mixture of experts; or the tables do not hold the shape's
+            matrices, heads or number of GPUs, or fewer than 10 usable rows of either attention.
     """
+    shape.check_dense()
     linear = _linear(tables, shape)
     rows = _iterations(tables, shape, linear, overhead_s)
 

@@ -26,7 +26,8 @@ TOLERANCE = 0.002
 # A profile of one layer is measured far beyond what all layers' KV leaves room for.
 MOST_KV_TOKENS = 2**19
 # Time per KV token falls up to about this context. One line through shorter contexts too would be
-# off at the longer ones, where engines spend their time.
+# off at the longer ones, where engines spend their time. Chosen by cross-validation on three
+# profiles (`docs/accuracy.md`).
 LEAST_CONTEXT = 256
 # What a line needs, and the four terms of prefill attention.
 FEWEST_CONTEXTS = 2

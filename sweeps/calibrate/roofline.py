@@ -1,17 +1,22 @@
 """An operator profile from a model's shape and a GPU's figures, where nothing was measured.
 
 Each operator takes the longer of computing and moving its bytes, plus a launch (Williams et al.,
-"Roofline", CACM 2009). What GPUs exchange in tensor parallelism is not in it.
+"Roofline", CACM 2009). What GPUs exchange in tensor parallelism is not in it
+(`sweeps.calibrate.all_reduce`).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
+from sweeps._yaml import read_yaml
+from sweeps.calibrate.models import find_shape
 from sweeps.calibrate.profile import Profile
 from sweeps.calibrate.shape import ModelShape
-from vecsched.errors import CostError
+from vecsched.errors import CostError, InputError, did_you_mean
 
 MOST_TOKENS = 2**14
 MOST_DECODES = 2**9
@@ -55,7 +60,12 @@ class Gpu:
 
 
 def roofline(shape: ModelShape, gpu: Gpu) -> Profile:
-    """Return the profile that a model would have at the roofline of a GPU."""
+    """Return the profile that a dense model would have at the roofline of a GPU.
+
+    Raises:
+        CostError: the model is a mixture of experts.
+    """
+    shape.check_dense()
     tokens = np.unique(np.concatenate([2 ** np.arange(15), 64 * np.arange(1, 65)]))
     sequences = 2 ** np.arange(10)
     layer = sum(_product_s(shape, gpu, sizes, tokens) for sizes in shape.gemms)
@@ -68,6 +78,40 @@ def roofline(shape: ModelShape, gpu: Gpu) -> Profile:
         sequences_s=_product_s(shape, gpu, shape.vocabulary_gemm, sequences),
         attention=pd.concat([_decodes(shape, gpu), _prefills(shape, gpu)], ignore_index=True),
     )
+
+
+def read_figures(path: Path, model: str | None, tensor_parallel: int) -> tuple[ModelShape, Gpu]:
+    """Read a GPU's figures and a model's shape from a YAML file with `gpu` and `model`.
+
+    Args:
+        path: the file; its `model` is a name, a `config.json`, or the shape figure by figure.
+        model: a name that goes before the file's; None: the file's.
+        tensor_parallel: GPUs that share the model, unless the file's shape says.
+
+    Raises:
+        InputError: a figure is missing or unknown.
+        CostError: a figure is impossible.
+    """
+    values = read_yaml(path)
+    gpu = values.get("gpu") if isinstance(values, Mapping) else None
+    if not isinstance(gpu, Mapping):
+        raise InputError("must be a mapping with 'gpu' and 'model'", source=path)
+    for name in gpu:
+        if name not in Gpu.__dataclass_fields__:
+            near = did_you_mean(str(name), Gpu.__dataclass_fields__)
+            raise InputError(f"unknown; {near}", source=path, field=f"gpu.{name}")
+    for name in ("flops_per_s", "memory_bytes_per_s"):
+        if name not in gpu:
+            raise InputError("missing", source=path, field=f"gpu.{name}")
+    given = model or values.get("model")
+    if given is None:
+        raise InputError("missing", source=path, field="model")
+    if not isinstance(given, Mapping):
+        return find_shape(str(given), tensor_parallel), Gpu(**gpu)
+    try:
+        return ModelShape(**{"tensor_parallel": tensor_parallel, **given}), Gpu(**gpu)
+    except TypeError as error:
+        raise InputError(str(error), source=path, field="model") from None
 
 
 def _product_s(

@@ -1,9 +1,10 @@
-"""Fits a cost model to the log of a real run, so that simulated and measured latencies meet.
+"""Fits a cost model to logs of real runs, so that simulated and measured latencies meet.
 
 Two figures are fitted to a model that is given: a factor on all its times, and a constant that
 every iteration takes beside. More would not be told apart by latencies.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -25,7 +26,7 @@ MILLISECOND = 1e-3
 
 
 class Adjustment(NamedTuple):
-    """What a run says about a model: all times by `factor`, and `overhead_s` an iteration."""
+    """What runs say about a model: all times by `factor`, and `overhead_s` an iteration."""
 
     factor: float
     overhead_s: float
@@ -52,14 +53,14 @@ class Adjustment(NamedTuple):
         return Terms(fixed_s=self.factor * terms.fixed_s + self.overhead_s, **tables)
 
 
-def fit_run(run: MeasuredRun, base: CostModel, provenance: Provenance) -> CostModel:
-    """Adjust a cost model to a run by least squares over the latencies of its simulation.
+def fit_run(runs: Sequence[MeasuredRun], base: CostModel, provenance: Provenance) -> CostModel:
+    """Adjust a cost model to runs by least squares over the latencies of their simulations.
 
     A miss is relative to the mean of its metric (`ttft`, `tpot`, `e2e`), all requests count alike,
     and large misses count less than their square (soft L1), so a few odd requests bend nothing.
 
     Args:
-        run: the real run.
+        runs: real runs, at least one; the model is the same for all.
         base: the model to adjust.
         provenance: name, source and licence for the model's file.
 
@@ -70,30 +71,35 @@ def fit_run(run: MeasuredRun, base: CostModel, provenance: Provenance) -> CostMo
     Raises:
         InputError: no request was served in the run and in its simulation.
     """
-    rows = np.arange(len(validate(run, base).measured))
-    adjustment = _fit(run, base, rows >= 0)
+    rows = np.arange(sum(len(found.measured) for found in _replayed(runs, base)))
+    adjustment = _fit(runs, base, rows >= 0)
     model = adjustment.applied(base)
     error: dict[str, Any] = {
         "figure": "abs(simulated / measured - 1) of a request's latency",
         "factor": round(adjustment.factor, 6),
         "overhead_s": round(adjustment.overhead_s, 9),
-        **_error(_misses(validate(run, model))),
+        **_error(_misses(_replayed(runs, model))),
     }
     halves = [rows % 2 == half for half in (0, 1)]
     unseen = [
-        _misses(validate(run, _fit(run, base, ~half).applied(base)))[:, half] for half in halves
+        _misses(_replayed(runs, _fit(runs, base, ~half).applied(base)))[:, half] for half in halves
     ]
     error["held_out"] = {"folds": 2, **_error(np.concatenate(unseen, axis=1))}
     return replace(model, error=error, **provenance._asdict())
 
 
-def _fit(run: MeasuredRun, base: CostModel, keep: np.ndarray) -> Adjustment:
+def _replayed(runs: Sequence[MeasuredRun], model: CostModel) -> list[Validation]:
+    return [validate(run, model) for run in runs]
+
+
+def _fit(runs: Sequence[MeasuredRun], base: CostModel, keep: np.ndarray) -> Adjustment:
     def residuals(figures: np.ndarray) -> np.ndarray:
         adjusted = Adjustment(figures[0], figures[1] * MILLISECOND).applied(base)
-        found = validate(run, adjusted)
-        scale = found.measured[list(METRICS)].mean().to_numpy()
-        miss = (found.simulated - found.measured)[list(METRICS)].to_numpy() / scale
-        return np.nan_to_num(miss[keep]).ravel()
+        misses = []
+        for found in _replayed(runs, adjusted):
+            scale = found.measured[list(METRICS)].mean().to_numpy()
+            misses.append((found.simulated - found.measured)[list(METRICS)].to_numpy() / scale)
+        return np.nan_to_num(np.concatenate(misses)[keep]).ravel()
 
     found = least_squares(
         residuals,
@@ -107,10 +113,10 @@ def _fit(run: MeasuredRun, base: CostModel, keep: np.ndarray) -> Adjustment:
     return Adjustment(float(found.x[0]), float(found.x[1]) * MILLISECOND)
 
 
-def _misses(found: Validation) -> np.ndarray:
-    """Relative errors (metrics, requests), NaN where there is no latency."""
-    ratio = (found.simulated / found.measured)[list(METRICS)].to_numpy()
-    return np.abs(ratio - 1).T
+def _misses(validations: Sequence[Validation]) -> np.ndarray:
+    """Relative errors (metrics, requests of all runs), NaN where there is no latency."""
+    ratios = [(found.simulated / found.measured)[list(METRICS)].to_numpy() for found in validations]
+    return np.abs(np.concatenate(ratios) - 1).T
 
 
 def _error(misses: np.ndarray) -> dict[str, Any]:

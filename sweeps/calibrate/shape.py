@@ -1,4 +1,4 @@
-"""The shape of a dense transformer: what its kernels' sizes follow from."""
+"""The shape of a transformer: what its kernels' sizes follow from."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,11 @@ from vecsched.errors import CostError
 
 @dataclass(frozen=True, kw_only=True)
 class ModelShape:
-    """A dense transformer with grouped-query attention and a gated feed-forward layer.
+    """A transformer with grouped-query attention and a gated feed-forward layer.
+
+    Attributes:
+        experts: feed-forward layers to choose from, each of `ffn`; 1: a dense model. What follows
+            from the shape of the kernels is that of dense models: others need a measured profile.
 
     Raises:
         CostError: `tensor_parallel` does not divide the heads, the KV heads, `ffn` or `vocab`.
@@ -22,6 +26,7 @@ class ModelShape:
     vocab: int
     tensor_parallel: int = 1
     bytes_per_value: int = 2
+    experts: int = 1
 
     def __post_init__(self) -> None:
         for name in ("heads", "kv_heads", "ffn", "vocab"):
@@ -30,6 +35,14 @@ class ModelShape:
                     f"tensor_parallel = {self.tensor_parallel} does not divide {name} = "
                     f"{getattr(self, name)}"
                 )
+
+    def check_dense(self) -> None:
+        """Raise CostError for a mixture of experts."""
+        if self.experts > 1:
+            raise CostError(
+                f"a mixture of {self.experts} experts: what they take does not follow from the "
+                "model's shape; calibrate it from a profile with moe.csv"
+            )
 
     @property
     def gemms(self) -> tuple[tuple[int, int], ...]:

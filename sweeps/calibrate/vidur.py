@@ -7,13 +7,12 @@ sampler is in it.
 """
 
 import re
-from os import PathLike
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from sweeps.calibrate.fitting import extended
+from sweeps.calibrate.given import Given, tables_of
 from sweeps.calibrate.latency_csv import LatencyTable, by_size, read_csv
 from sweeps.calibrate.profile import Profile
 from vecsched.errors import InputError
@@ -29,28 +28,54 @@ BATCH = ("batch_size", "prefill_chunk_size", "kv_cache_size")
 AROUND_ATTENTION = ("attn_input_reshape", "attn_kv_cache_save", "attn_output_reshape")
 
 
-def read_vidur(folder: str | PathLike[str], *, layers: int, tensor_parallel: int = 1) -> Profile:
+def read_vidur(given: Given, *, layers: int, tensor_parallel: int = 1) -> Profile:
     """Read one profile.
 
     Args:
-        folder: holds `mlp.csv` and `attention.csv`.
+        given: the folder that holds `mlp.csv` and `attention.csv`, or both paths.
         layers: layers of the model; the profile is of one.
-        tensor_parallel: GPUs that share the model; what they send each other is not in the profile.
+        tensor_parallel: GPUs that share the model; what they send each other is not in the profile
+            (`sweeps.calibrate.all_reduce`).
 
     Raises:
         InputError: a file or a column is missing, a value is no count or no time, or no row is
             left.
     """
-    folder = Path(folder)
-    tokens, tokens_s = _linear(_of_group(folder / "mlp.csv", tensor_parallel), layers)
-    attention = _attention(_of_group(folder / "attention.csv", tensor_parallel), layers)
+    linear, attention = (
+        read_csv(path).of_gpus(GPUS, tensor_parallel)
+        for path in tables_of(given).need("mlp.csv", "attention.csv")
+    )
+    tokens, tokens_s = _linear(linear, layers)
     return Profile(
         tokens=tokens,
         tokens_s=tokens_s,
         sequences=np.array([1, 2]),
         sequences_s=np.zeros(2),
-        attention=attention,
+        attention=attention_rows(attention, layers),
     )
+
+
+def attention_rows(table: LatencyTable, layers: int) -> pd.DataFrame:
+    """Return attention as `Profile` has it, for all layers; batches of several prefills left out.
+
+    Args:
+        table: Vidur's columns; those of the phase that a row is not of are 0.0 or blank.
+        layers: layers of the model.
+
+    Raises:
+        InputError: a column is missing, or a value is no count or no time.
+    """
+    around = [name for operator, name in _medians(table).items() if operator in AROUND_ATTENTION]
+    beside = table.frame[around].fillna(0.0).sum(axis=1)
+    phases = []
+    for phase in ("prefill", "decode"):
+        column = f"time_stats.attn_{phase}.median"
+        if column not in table.frame:
+            raise InputError("missing column", source=table.path, field=column)
+        rows = table.only(table.frame[column] != 0).columns(BATCH, column)
+        rows["ms"] = rows[column] + beside.loc[rows.index]
+        phases.append(_rows(rows, phase, layers))
+    return pd.concat(phases, ignore_index=True)
 
 
 def _linear(table: LatencyTable, layers: int) -> tuple[np.ndarray, np.ndarray]:
@@ -70,23 +95,7 @@ def _linear(table: LatencyTable, layers: int) -> tuple[np.ndarray, np.ndarray]:
     return extended(sizes, total)
 
 
-def _attention(table: LatencyTable, layers: int) -> pd.DataFrame:
-    around = [name for operator, name in _medians(table).items() if operator in AROUND_ATTENTION]
-    beside = table.frame[around].fillna(0.0).sum(axis=1)
-    phases = []
-    for phase in ("prefill", "decode"):
-        column = f"time_stats.attn_{phase}.median"
-        # A phase that did not run: 0 in one release, blank in another.
-        if column not in table.frame:
-            raise InputError("missing column", source=table.path, field=column)
-        rows = table.only(table.frame[column] != 0).columns(BATCH, column)
-        rows["ms"] = rows[column] + beside.loc[rows.index]
-        phases.append(_rows(rows, phase, layers))
-    return pd.concat(phases, ignore_index=True)
-
-
 def _rows(rows: pd.DataFrame, phase: str, layers: int) -> pd.DataFrame:
-    """Return a profile's attention rows; a batch of several prefills is none of them."""
     batch, chunk, context = (rows[name] for name in BATCH)
     if phase == "prefill":
         places = {"chunk": chunk, "prefill_context": context, "decodes": 0, "decode_context": 0}
@@ -107,13 +116,3 @@ def _medians(table: LatencyTable) -> dict[str, str]:
     """Return the column of medians for each operator of a table."""
     found = (re.fullmatch(r"time_stats\.(.+)\.median", str(name)) for name in table.frame)
     return {match[1]: match[0] for match in found if match}
-
-
-def _of_group(path: Path, tensor_parallel: int) -> LatencyTable:
-    table = read_csv(path)
-    if GPUS not in table.frame:
-        raise InputError("missing column", source=path, field=GPUS)
-    own = table.only(table.frame[GPUS] == tensor_parallel)
-    if own.frame.empty:
-        raise InputError("no row of so many GPUs", source=path, field=GPUS, value=tensor_parallel)
-    return own

@@ -1,12 +1,20 @@
 """`vecsched calibrate`: measurements in, a cost model with its error out."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from sweeps.calibrate import ENGINE_OVERHEAD_S, SOURCES, Provenance, Request, check_error
+from sweeps.calibrate import (
+    ENGINE_OVERHEAD_S,
+    OPERATOR_PROFILES,
+    SOURCES,
+    Provenance,
+    Request,
+    check_error,
+    recognise,
+)
 from sweeps.calibrate import calibrate as make_model
 from sweeps.cli.command import AsJson, Command, Debug
 from sweeps.cli.output import note, print_json, print_table
@@ -17,6 +25,10 @@ from vecsched.errors import CostError
 app = typer.Typer(add_completion=False)
 
 _KINDS = " ".join(f"{kind}: {source.text}." for kind, source in SOURCES.items())
+WITHOUT_ALL_REDUCE = (
+    "what the GPUs of a tensor-parallel group send each other is in no operator profile: "
+    "--all-reduce FILE adds it"
+)
 _FIGURES = ("rows", "mean", "median", "max", "outliers", "max_of_others")
 
 
@@ -24,7 +36,11 @@ _FIGURES = ("rows", "mean", "median", "max", "outliers", "max_of_others")
 def calibrate(
     *,
     files: Annotated[
-        Path, typer.Argument(metavar="FILES", help="A file, or the folder of a profile or a run.")
+        list[Path],
+        typer.Argument(
+            metavar="FILES",
+            help="A folder of a profile or a run, or its files; several runs, or tables.",
+        ),
     ],
     output: Annotated[
         Path, typer.Option("--output", "-o", help="The cost model: a .json file.")
@@ -33,7 +49,14 @@ def calibrate(
     model: Annotated[
         str | None, typer.Option(help="Name of the model, or its config.json, if it is not said.")
     ] = None,
+    hardware: Annotated[
+        str | None, typer.Option(help="Which GPU of a table that holds several.")
+    ] = None,
     tensor_parallel: Annotated[int, typer.Option(help="GPUs that share the model.")] = 1,
+    all_reduce: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Times of all-reduces between them, if no profile has."),
+    ] = None,
     overhead_s: Annotated[
         float, typer.Option(help="Seconds an iteration takes beside its kernels.")
     ] = ENGINE_OVERHEAD_S,
@@ -55,20 +78,26 @@ def calibrate(
 ) -> None:
     """Fit a cost model to measurements; print how far it is from them and write it to a file.
 
-    Times of latency tables are taken in their format's unit: microseconds (LLMServingSim),
-    milliseconds (Vidur, aiconfigurator), seconds (all else).
+    Times of latency tables are taken in their format's unit: microseconds (LLMServingSim; its older
+    format: nanoseconds), milliseconds (Vidur, aiconfigurator, SplitwiseSim, Dynamo), seconds (all
+    else).
     """
     if output.suffix != ".json":
         raise typer.BadParameter(f"{output} must end in .json", param_hint="--output")
     request = Request(
-        path=files,
-        provenance=Provenance(name or _name_of(files), source or str(files), licence),
+        paths=tuple(files),
+        provenance=Provenance(
+            name or _name_of(files), source or " ".join(map(str, files)), licence
+        ),
         model=model,
+        hardware=hardware,
         tensor_parallel=tensor_parallel,
+        all_reduce=all_reduce,
         overhead_s=overhead_s,
         time_column=time_column,
         base=None if base is None else read_cost(base),
     )
+    kind = recognise(request.paths) if kind == "auto" else kind
     made = make_model(request, kind)
     try:
         check_error(made, max_error)
@@ -78,6 +107,8 @@ def calibrate(
         note(f"warning: {error}")
     with atomic_file(output) as file:
         file.write(made.to_json().encode())
+    if kind in OPERATOR_PROFILES and tensor_parallel > 1 and all_reduce is None:
+        note(f"note: {WITHOUT_ALL_REDUCE}")
     if as_json:
         print_json({"output": output, "name": made.name, "error": made.error})
     else:
@@ -106,8 +137,9 @@ def show_error(model: CostModel) -> None:
     print_table(f"{model.name}: {model.error.get('figure', 'error')}", ("", *_FIGURES), rows)
 
 
-def _name_of(path: Path) -> str:
-    """Return what a file or folder is called; only a file's name has an ending."""
+def _name_of(paths: Sequence[Path]) -> str:
+    """Return what a file, a folder, or the folder of several is called, without an ending."""
+    path = paths[0] if len(paths) == 1 else paths[0].resolve().parent
     return path.stem if path.is_file() else path.resolve().name
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -69,7 +69,8 @@ def head(
     if as_json:
         print_json(records)
     else:
-        print_table(str(file), list(records[0]), [list(record.values()) for record in records])
+        rows_shown = [[_brief(value) for value in record.values()] for record in records]
+        print_table(str(file), list(records[0]), rows_shown)
 
 
 @app.command(cls=Command)
@@ -115,6 +116,10 @@ def merge(
     output: Annotated[
         Path, typer.Option("--output", "-o", help="A .parquet, .csv or .jsonl file.")
     ],
+    shared_prefixes: Annotated[
+        bool,
+        typer.Option("--shared-prefixes", help="Equal prefix ids of two traces mean the same."),
+    ] = False,
     format: Format = "auto",
     option: Options = None,
     as_json: AsJson = False,
@@ -126,7 +131,7 @@ def merge(
         if label in traces:
             raise InputError("two traces have this label: give others, LABEL=FILE", value=label)
         traces[label] = _read(file, format, option)
-    _write(merge_traces(traces), output, as_json)
+    _write(merge_traces(traces, shared_prefixes=shared_prefixes), output, as_json)
 
 
 @app.command(cls=Command)
@@ -168,6 +173,14 @@ def _write(trace: Trace, output: Path, as_json: bool) -> None:
         print_json({"output": output, "requests": len(trace)})
     else:
         note(f"{output}: {len(trace):,} requests")
+
+
+def _brief(value: Any) -> Any:
+    """Return a cell for people: of a long list its ends."""
+    if isinstance(value, list):
+        ends = value if len(value) <= 4 else [*value[:2], "..", value[-1]]
+        return " ".join(map(str, ends))
+    return value
 
 
 def _labelled(argument: str) -> tuple[str, Path]:

@@ -5,16 +5,18 @@ from typing import Annotated, Any
 
 import typer
 
-from sweeps.calibrate import ENGINE_OVERHEAD_S, Provenance, Request
+from sweeps.calibrate import ENGINE_OVERHEAD_S, AllReduce, Provenance, Request, ring
 from sweeps.calibrate import calibrate as make_model
-from sweeps.cli.calibrate import read_cost
+from sweeps.cli.calibrate import WITHOUT_ALL_REDUCE, read_cost
 from sweeps.cli.command import AsJson, Command, Debug
+from sweeps.cli.fields import with_fields
 from sweeps.cli.output import note, print_json, print_table
-from sweeps.measured_run import read_run
+from sweeps.measured_run import MeasuredRun, read_run
 from sweeps.plots import save_figure
 from sweeps.validate import METRICS, Validation, compare, difference
 from sweeps.validate import validate as replay
 from sweeps.validation_plot import validation_plot
+from vecsched import SchedulerConfig
 from vecsched.errors import InputError
 
 app = typer.Typer(add_completion=False)
@@ -23,6 +25,7 @@ _FIGURES = ("measured_s", "simulated_s", "diff_percent")
 
 
 @app.command(cls=Command)
+@with_fields(scheduler=SchedulerConfig)
 def validate(
     *,
     run_dir: Annotated[
@@ -38,11 +41,15 @@ def validate(
         float,
         typer.Option(help="Seconds an iteration takes beside the profile's kernels; 0: none."),
     ] = ENGINE_OVERHEAD_S,
+    all_reduce: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Times of all-reduces between GPUs; by default a ring over the run's links.",
+        ),
+    ] = None,
     model: Annotated[
         str | None, typer.Option(help="Name of the model, or its config.json, if it is not said.")
-    ] = None,
-    kv_blocks: Annotated[
-        int | None, typer.Option(help="KV blocks of the run, if it does not say.")
     ] = None,
     output: Annotated[
         Path | None,
@@ -52,20 +59,29 @@ def validate(
     ] = None,
     as_json: AsJson = False,
     debug: Debug = False,
+    scheduler: dict[str, Any],
 ) -> None:
-    """Replay a real run with its own scheduler configuration and compare the latencies."""
-    run = read_run(run_dir, kv_blocks=kv_blocks)
+    """Replay a real run with its own scheduler configuration and compare the latencies.
+
+    The options of the scheduler change what the run says, or tell what it does not, such as
+    --kv-blocks. Whatever is not given is as in the run, under the discipline vllm.
+    """
+    run = read_run(run_dir, scheduler)
     if (profile is None) == (cost is None):
         raise InputError("exactly one of --profile and --cost must be given")
+    notes = list(run.notes)
     if cost is not None:
         costs = read_cost(cost)
     else:
+        times, text = _all_reduce(run, all_reduce)
+        notes += text
         costs = make_model(
             Request(
-                path=Path(str(profile)),
+                paths=(Path(str(profile)),),
                 provenance=Provenance(Path(str(profile)).resolve().name, str(profile)),
                 model=model or run.model or None,
                 tensor_parallel=run.tensor_parallel,
+                all_reduce=times,
                 overhead_s=overhead_s,
             )
         )
@@ -75,12 +91,24 @@ def validate(
         path = output or Path(f"{run_dir.resolve().name}.png")
         figure = save_figure(validation_plot(found), path)
     if as_json:
-        print_json(as_dict(found) | {"notes": run.notes, "figure": figure})
+        config = run.config.to_dict()
+        print_json(as_dict(found) | {"config": config, "notes": notes, "figure": figure})
     else:
         _show(found, f"{run_dir.name}: {len(found.measured):,} requests, cost {costs.name}")
-        for text in run.notes:
-            note(f"note: {text}")
+        for line in notes:
+            note(f"note: {line}")
         note(f"figure: {figure}")
+
+
+def _all_reduce(run: MeasuredRun, file: Path | None) -> tuple[Path | AllReduce | None, list[str]]:
+    """Return what the run's GPUs send each other, and what to tell the user about it."""
+    if run.tensor_parallel == 1 or file is not None:
+        return file, []
+    if run.link is None:
+        return None, [WITHOUT_ALL_REDUCE]
+    figures = f"{run.link.bytes_per_s / 1e9:g} GB/s and {run.link.latency_s * 1e6:g} us a message"
+    told = f"all-reduces are those of a ring over the links of the run's config.json: {figures}"
+    return ring(run.tensor_parallel, *run.link), [told]
 
 
 def as_dict(found: Validation) -> dict[str, Any]:

@@ -14,12 +14,15 @@ from sweeps.workloads.convert import (
     required_numbers,
 )
 from sweeps.workloads.draw import Drawn
+from sweeps.workloads.prefix import id_lists
 from sweeps.workloads.source import Converter, Source
 from vecsched import Trace
 from vecsched.clock import HORIZON_S, fits
 from vecsched.errors import InputError
+from vecsched.ragged import Ragged
 
-Columns = Mapping[str, np.ndarray]
+# By the names of `Trace`: arrays with a row a request, and rows of prefix ids.
+Columns = Mapping[str, Any]
 Names = Mapping[str, str]
 
 # Ticks a second of the clocks that files have. "iso": dates and times of day, as text.
@@ -36,6 +39,7 @@ CONVERTERS: dict[str, Converter] = {
     "deadline_s": numbers,
     "cancel_at_s": numbers,
     "engine_time_s": required_numbers,
+    "prefix_ids": id_lists,
     "id": labels,
 }
 # Instants on the clock of the arrivals. (The engine's own stamp is on a clock of its own.)
@@ -49,7 +53,11 @@ _ISO_CONVERTERS: dict[str, Converter] = {
 
 
 def read_table(
-    source: Source, names: Names, time_unit: str = "s", drawn: Drawn | None = None
+    source: Source,
+    names: Names,
+    time_unit: str = "s",
+    drawn: Drawn | None = None,
+    block_tokens: int = 0,
 ) -> Trace:
     """Read a table with a row a request; the first arrival becomes 0.
 
@@ -59,6 +67,7 @@ def read_table(
         time_unit: a key of `TIME_UNITS`.
         drawn: an arrival process, for tables that may be without times; where it has a rate, times
             in the file are passed over.
+        block_tokens: tokens that a prefix id stands for, if the names have such a column.
 
     Raises:
         InputError: naming file, row, field and value.
@@ -68,14 +77,15 @@ def read_table(
     if drawn is not None and drawn.is_wanted(source, has_times=has_times):
         values = load(source, {ours: name for ours, name in names.items() if ours not in TIMES})
         values["arrival_s"] = drawn.times(source, len(values["prompt_tokens"]))
-        return trace_of(source, values, names)
+        return trace_of(source, values, names, block_tokens=block_tokens)
     converters = _ISO_CONVERTERS if time_unit == "iso" else CONVERTERS
-    return trace_of(source, load(source, names, converters), names, TIME_UNITS[time_unit])
+    values = load(source, names, converters)
+    return trace_of(source, values, names, TIME_UNITS[time_unit], block_tokens)
 
 
 def load(
     source: Source, names: Names, converters: Mapping[str, Converter] = CONVERTERS
-) -> dict[str, np.ndarray]:
+) -> dict[str, Any]:
     """Read columns (our names to the file's) and return them under our names, times untouched."""
     values = source.read({theirs: converters[ours] for ours, theirs in names.items()})
     return {ours: values[theirs] for ours, theirs in names.items()}
@@ -86,7 +96,14 @@ def with_tenant(names: Names, column: str | None) -> Names:
     return names if column is None else {**names, "tenant": column}
 
 
-def trace_of(source: Source, columns: Columns, names: Names, per_second: int = 1) -> Trace:
+def with_ids(source: Source, names: Names, column: str) -> Names:
+    """Return the names with the file's column of prefix ids, if it has one."""
+    return {**names, "prefix_ids": column} if column in source.columns else names
+
+
+def trace_of(
+    source: Source, columns: Columns, names: Names, per_second: int = 1, block_tokens: int = 0
+) -> Trace:
     """Make a trace of columns under our names, counting times from the first arrival.
 
     Whole numbers are shifted before they are divided, so that epoch nanoseconds lose nothing.
@@ -96,6 +113,7 @@ def trace_of(source: Source, columns: Columns, names: Names, per_second: int = 1
         columns: arrays of shape (rows,), by the names of `Trace`; times are ticks of any clock.
         names: our names to those in the file, for messages.
         per_second: ticks in a second.
+        block_tokens: tokens that a prefix id stands for, if there are any.
 
     Raises:
         InputError: a value is impossible, the window is empty, or the span is beyond the clock.
@@ -104,18 +122,22 @@ def trace_of(source: Source, columns: Columns, names: Names, per_second: int = 1
     columns = dict(columns)
     if source.window is not None:
         rows = _rows_inside(source, columns["arrival_s"], per_second)
-        columns = {name: column[rows] for name, column in columns.items()}
+        columns = {name: _chosen(column, rows) for name, column in columns.items()}
     origin = _first(columns["arrival_s"])
     for name in TIMES:
         if name in columns:
             columns[name] = (columns[name] - origin) / per_second
     if "engine_time_s" in columns:
         columns["engine_time_s"] = columns["engine_time_s"] / per_second
-    return make_trace(source, columns, names, rows)
+    return make_trace(source, columns, names, rows, block_tokens)
 
 
 def make_trace(
-    source: Source, columns: Columns, names: Names, rows: np.ndarray | None = None
+    source: Source,
+    columns: Columns,
+    names: Names,
+    rows: np.ndarray | None = None,
+    block_tokens: int = 0,
 ) -> Trace:
     """Make a trace of columns in seconds, or say where in the file a value is impossible.
 
@@ -124,13 +146,14 @@ def make_trace(
         columns: arrays of shape (n,), by the names of `Trace`.
         names: our names to those in the file.
         rows: the file's rows that they are; None: all.
+        block_tokens: tokens that a prefix id stands for, if there are any.
 
     Raises:
         InputError: naming file, row and value, and the field as the file does.
     """
     try:
         _check_span(columns["arrival_s"])
-        return Trace(**columns)
+        return Trace(**columns, prefix_block_tokens=block_tokens)
     except InputError as error:
         field = names.get(error.field or "", error.field)
         if error.row is None:
@@ -139,6 +162,10 @@ def make_trace(
         raise InputError(
             error.problem, source=source.path, row=row, field=field, value=error.value
         ) from None
+
+
+def _chosen(column: Any, rows: np.ndarray) -> Any:
+    return column.take(rows) if isinstance(column, Ragged) else column[rows]
 
 
 def _first(arrivals: np.ndarray) -> Any:

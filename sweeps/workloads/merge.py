@@ -1,18 +1,21 @@
 """Lay several traces over each other."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
+from sweeps.workloads.prefix import apart, concatenate, without_ids
 from vecsched import Trace
 from vecsched.errors import InputError
+from vecsched.ragged import Ragged
 
 # What a trace without the column would have in it; the others it must have if one of them has.
 _ABSENT = {"deadline_s": np.nan, "cancel_at_s": np.nan}
 _ALL_OR_NONE = ("kv_blocks", "priority", "engine_time_s")
 
 
-def merge_traces(traces: Mapping[str, Trace]) -> Trace:
+def merge_traces(traces: Mapping[str, Trace], *, shared_prefixes: bool = False) -> Trace:
     """Lay traces over each other, each counted from its own first arrival, in the order of time.
 
     A request's tenant is the label of its trace; where that has tenants, `label/tenant`. Its id is
@@ -20,9 +23,12 @@ def merge_traces(traces: Mapping[str, Trace]) -> Trace:
 
     Args:
         traces: by label.
+        shared_prefixes: equal prefix ids of two traces mean the same tokens; otherwise they are
+            renumbered, so that the traces have none in common.
 
     Raises:
-        InputError: there are none, or a column that must be in all traces or in none is in some.
+        InputError: there are none, a column that must be in all traces or in none is in some, or
+            the traces' prefix ids stand for different numbers of tokens.
     """
     if not traces:
         raise InputError("there are no traces to merge")
@@ -32,7 +38,33 @@ def merge_traces(traces: Mapping[str, Trace]) -> Trace:
         name: np.concatenate([_column(parts, label, name) for label in parts]) for name in names
     }
     order = np.argsort(merged["arrival_s"], kind="stable")
-    return Trace(**{name: column[order] for name, column in merged.items()})
+    columns: dict[str, Any] = {name: column[order] for name, column in merged.items()}
+    block_tokens = _block_tokens(traces)
+    if block_tokens:
+        columns["prefix_ids"] = _prefix_ids(traces, shared_prefixes).take(order)
+    return Trace(**columns, prefix_block_tokens=block_tokens)
+
+
+def _block_tokens(traces: Mapping[str, Trace]) -> int:
+    """Return what a prefix id of all traces stands for; 0 if there are none."""
+    sizes = {
+        label: x.prefix_block_tokens for label, x in traces.items() if x.prefix_ids is not None
+    }
+    if len(set(sizes.values())) > 1:
+        told = ", ".join(f"{size} in {label}" for label, size in sizes.items())
+        raise InputError(
+            f"prefix ids stand for different numbers of tokens ({told}): they cannot be compared",
+            field="prefix_block_tokens",
+        )
+    return next(iter(sizes.values()), 0)
+
+
+def _prefix_ids(traces: Mapping[str, Trace], shared: bool) -> Ragged:
+    parts = [x.prefix_ids or without_ids(len(x)) for x in traces.values()]
+    ids = concatenate(parts)
+    if shared:
+        return ids
+    return apart(ids, np.repeat(np.arange(len(parts)), [len(part) for part in parts]))
 
 
 def _columns(label: str, trace: Trace) -> dict[str, np.ndarray]:

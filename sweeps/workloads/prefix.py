@@ -1,77 +1,86 @@
-"""Ids of prompt blocks that requests share (`hash_ids`): checked, and not kept.
+"""Ids of prompt blocks that requests may share (`hash_ids`), out of files into rows of numbers."""
 
-A `Trace` has no column for them yet. Every reader whose format has ids sends them through here, so
-that keeping them will be one change: return the ids instead of their number.
-"""
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from sweeps.workloads.convert import Cells
-from sweeps.workloads.source import Source
+from vecsched.ragged import Ragged
 
 _NOT_IDS = "is not a list of whole numbers"
 
 
-def id_counts(array: pa.Array, cells: Cells) -> np.ndarray:
-    """Convert lists of ids to their lengths, int64; no list is an empty one.
+def id_lists(array: pa.Array, cells: Cells) -> Ragged:
+    """Convert lists of ids; no list is an empty one.
 
-    Ids are whole numbers of up to 64 bits, signed or not.
+    Ids are whole numbers of up to 64 bits, signed or not. Those from 2^63 up, which are hashes,
+    become the negative number of the same bits: still one for each.
     """
     if pa.types.is_null(array.type):
-        return np.zeros(len(array), np.int64)
+        return without_ids(len(array))
     if not _is_list(array.type) or not _holds_ids(array.type.value_type):
         values = array.to_pylist()
         row = next(row for row, ids in enumerate(values) if not _are_whole(ids))
         raise cells.error(_NOT_IDS, row, values[row])
-    lengths = array.value_lengths().fill_null(0).to_numpy().astype(np.int64)
-    gaps = array.flatten().is_null().to_numpy(zero_copy_only=False)
-    if gaps.any():
-        row = int(np.searchsorted(np.cumsum(lengths), np.argmax(gaps), side="right"))
+    begin = _begin(array.value_lengths().fill_null(0).to_numpy())
+    ids = array.flatten()
+    if ids.null_count:
+        gap = np.argmax(ids.is_null().to_numpy(zero_copy_only=False))
+        row = int(np.searchsorted(begin, gap, side="right")) - 1
         raise cells.error("has a gap: an id is missing", row, array[row].as_py())
-    return lengths
+    kind = pa.uint64() if pa.types.is_uint64(ids.type) else pa.int64()
+    # A copy, or the batch would stay in memory as long as the ids do.
+    return Ragged(ids.cast(kind).to_numpy().view(np.int64).copy(), begin)
 
 
-def check_blocks(source: Source, field: str, prompt_tokens: np.ndarray, block_size: int) -> None:
-    """Check a column of ids, if the file has it: no more of them than the prompt has blocks.
+def listed_ids(values: Sequence[Any], cells: Cells) -> Ragged:
+    """Convert lists out of a JSON document, as `id_lists` does; None is an empty one."""
+    rows = [[] if ids is None else ids for ids in values]
+    for row, ids in enumerate(rows):
+        if not isinstance(ids, list) or not all(map(_is_id, ids)):
+            raise cells.error(_NOT_IDS, row, ids)
+    flat = [value - 2**64 if value >= 2**63 else value for ids in rows for value in ids]
+    return Ragged(np.array(flat, np.int64), _begin([len(ids) for ids in rows]))
 
-    Fewer are in order: some formats leave out the last block if it is not full.
+
+def concatenate(parts: Sequence[Any]) -> Any:
+    """Join columns end to end: arrays, or rows of ids."""
+    if not isinstance(parts[0], Ragged):
+        return np.concatenate(parts)
+    lengths = np.concatenate([part.lengths for part in parts])
+    return Ragged(np.concatenate([part.values for part in parts]), _begin(lengths))
+
+
+def apart(ids: Ragged, group: np.ndarray) -> Ragged:
+    """Renumber ids from 0 up, so that rows of different groups have none in common.
 
     Args:
-        source: the file.
-        field: the column's name in it.
-        prompt_tokens: shape (rows,).
-        block_size: tokens an id stands for.
-
-    Raises:
-        InputError: naming the row.
+        ids: n rows.
+        group: int64 (n,), >= 0.
     """
-    if field in source.columns:
-        counts = source.read({field: id_counts})[field]
-        check_counts(Cells(source.path, field, 0), counts, prompt_tokens, block_size)
+    known, place = np.unique(ids.values, return_inverse=True)
+    pair = np.repeat(group, ids.lengths) * len(known) + place
+    return Ragged(np.unique(pair, return_inverse=True)[1].astype(np.int64), ids.begin)
 
 
-def check_counts(
-    cells: Cells, counts: np.ndarray, prompt_tokens: np.ndarray, block_size: int
-) -> None:
-    """Raise about the first row with more ids than the prompt has blocks."""
-    excess = counts * block_size >= prompt_tokens + block_size  # counts > ceil(prompt / block)
-    if excess.any():
-        row = int(np.argmax(excess))
-        raise cells.error(
-            f"are more ids than {prompt_tokens[row]:g} tokens have blocks of {block_size}",
-            row,
-            int(counts[row]),
-        )
+def without_ids(rows: int) -> Ragged:
+    """Return ids of requests that share nothing."""
+    return Ragged(np.empty(0, np.int64), np.zeros(rows + 1, np.int64))
 
 
-def count_ids(ids: object, cells: Cells, row: int) -> int:
-    """Return how many ids a list from a JSON document has; None has none."""
-    if ids is None:
-        return 0
-    if not isinstance(ids, list) or any(type(each) is not int for each in ids):
-        raise cells.error(_NOT_IDS, row, ids)
-    return len(ids)
+def to_arrow(ids: Ragged) -> pa.Array:
+    """Return a column of lists of int64."""
+    return pa.ListArray.from_arrays(pa.array(ids.begin, pa.int32()), pa.array(ids.values))
+
+
+def _begin(lengths: Any) -> np.ndarray:
+    return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+
+
+def _is_id(value: object) -> bool:
+    return type(value) is int and -(2**63) <= value < 2**64
 
 
 def _are_whole(ids: object) -> bool:

@@ -23,6 +23,7 @@ from sweeps.workloads.convert import Cells
 from sweeps.workloads.csv_batches import Header, csv_batches
 from sweeps.workloads.documents import documents
 from sweeps.workloads.jsonl import read_jsonl
+from sweeps.workloads.prefix import concatenate
 from vecsched import Trace
 from vecsched.errors import InputError, did_you_mean
 
@@ -31,7 +32,8 @@ _HEAD_BYTES = 1 << 20
 # Row labels that pandas writes beside the data; they are passed over.
 ROW_LABELS = ("", "__index_level_0__")
 
-Converter = Callable[[pa.Array, Cells], np.ndarray]
+# To an array with a row a request, or to rows of prefix ids (`Ragged`).
+Converter = Callable[[pa.Array, Cells], Any]
 
 
 class Window(NamedTuple):
@@ -93,18 +95,18 @@ class Source:
                 raise InputError("is not a JSON object", source=self.path, row=row, value=value)
             yield value
 
-    def read(self, converters: Mapping[str, Converter]) -> dict[str, np.ndarray]:
+    def read(self, converters: Mapping[str, Converter]) -> dict[str, Any]:
         """Read the columns named, each with its converter.
 
         Returns:
-            Arrays of shape (rows,) by column name.
+            Arrays of shape (rows,), or `Ragged` of prefix ids, by column name.
 
         Raises:
             InputError: a column is missing or there twice, there are no rows, a row has too many or
                 too few cells, or a converter rejects a value.
         """
         self._require(converters)
-        parts: dict[str, list[np.ndarray]] = {name: [] for name in converters}
+        parts: dict[str, list[Any]] = {name: [] for name in converters}
         rows = 0
         try:
             for batch in self._batches(list(converters)):
@@ -112,14 +114,15 @@ class Source:
                     column = batch.column(name)
                     if pa.types.is_dictionary(column.type):
                         column = column.dictionary_decode()
+                    values = convert(column, Cells(self.path, name, rows))
                     # A copy, or the batch would stay in memory as long as the column does.
-                    parts[name].append(convert(column, Cells(self.path, name, rows)).copy())
+                    parts[name].append(values.copy() if isinstance(values, np.ndarray) else values)
                 rows += batch.num_rows
         except (pa.ArrowException, OSError) as error:
             raise InputError(f"cannot be read as {self.kind}: {error}", source=self.path) from None
         if rows == 0:
             raise InputError("there are column names but no rows", source=self.path)
-        return {name: np.concatenate(parts.pop(name)) for name in converters}
+        return {name: concatenate(parts.pop(name)) for name in converters}
 
     def check_table(self) -> None:
         """Raise InputError if there are no rows and columns in it."""

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from sweeps.workloads.sharing import describe_sharing
 from vecsched import Trace
 
 _QUANTILES = (50, 90, 99)
@@ -17,7 +18,8 @@ def describe(trace: Trace) -> dict[str, float | int]:
         arrival (1 for Poisson); for `prompt_tokens` and `output_tokens` the `_mean`, `_p50`,
         `_p90`, `_p99`, `_max` and `_zero`, the number of zeros; `ties`, arrivals at the instant of
         another before them; `backward_steps`, rows that arrive before the row ahead; `tenants`,
-        the number of distinct labels (1 without labels).
+        the number of distinct labels (1 without labels); and, of a trace with prefix ids, what
+        `sweeps.workloads.sharing.describe_sharing` tells.
     """
     arrival = trace.arrival_s[trace.order]
     gaps = np.diff(arrival)
@@ -35,7 +37,7 @@ def describe(trace: Trace) -> dict[str, float | int]:
     figures["ties"] = int((gaps == 0).sum())
     figures["backward_steps"] = trace.backward_steps
     figures["tenants"] = 1 if trace.tenant is None else len(set(trace.tenant.tolist()))
-    return figures
+    return figures | describe_sharing(trace)
 
 
 def _lengths(name: str, tokens: np.ndarray) -> dict[str, float | int]:

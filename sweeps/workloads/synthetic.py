@@ -23,9 +23,20 @@ from typing import Any, Self
 import numpy as np
 
 from sweeps.workloads.arrivals import ARRIVALS, ArrivalProcess, Gamma, Poisson
+from sweeps.workloads.conversations import Conversations
 from sweeps.workloads.lengths import LENGTHS, LengthDistribution, Lognormal
 from sweeps.workloads.parameters import check_positive, check_whole, choose, construct
-from sweeps.workloads.tenants import Stream, TenantSpec, as_tenants, draw_tenants, tenant_rates
+from sweeps.workloads.tenants import (
+    PARTS,
+    Stream,
+    TenantSpec,
+    as_conversations,
+    as_tenants,
+    draw_lengths,
+    draw_tenants,
+    prefix_columns,
+    tenant_rates,
+)
 from vecsched import Trace
 from vecsched.errors import ConfigError, did_you_mean
 
@@ -41,6 +52,8 @@ class SyntheticSpec:
             {"distribution": "lognormal", "mean": 1000, "median": 900, "max": 8192}. None if each
             tenant has its own.
         arrivals: arrival process; an object, or {"process": "gamma", "cv": 2}, or "poisson".
+        conversations: prompts that begin alike; `Conversations`, or the mapping of their
+            parameters. `prompt` is then what each turn adds. None: nothing is in common.
         tenants: `TenantSpec` objects or their mappings; none: a trace without tenants.
         seed: >= 0; the same specification gives the same trace with the same NumPy.
 
@@ -53,6 +66,7 @@ class SyntheticSpec:
     prompt: LengthDistribution | None = None
     output: LengthDistribution | None = None
     arrivals: ArrivalProcess = field(default_factory=Poisson)
+    conversations: Conversations | None = None
     tenants: tuple[TenantSpec, ...] = ()
     seed: int = 0
 
@@ -63,6 +77,7 @@ class SyntheticSpec:
             check_positive("rate_per_s", self.rate_per_s)
         parts: dict[str, Any] = {
             "arrivals": choose(ARRIVALS, self.arrivals, "process", "arrivals"),
+            "conversations": as_conversations(self.conversations),
             "tenants": as_tenants(self.tenants),
         }
         for name in ("prompt", "output"):
@@ -87,6 +102,7 @@ class SyntheticSpec:
                 each.arrivals or self.arrivals,
                 self._lengths("prompt", each),
                 self._lengths("output", each),
+                each.conversations or self.conversations,
             )
             for each, rate in zip(tenants, rates, strict=True)
         ]
@@ -132,10 +148,10 @@ class SyntheticSpec:
 def generate(spec: SyntheticSpec) -> Trace:
     """Draw a trace; the first request arrives at 0.
 
-    Gaps, prompts and outputs come from three independent streams of one seed (common random
-    numbers): another rate or arrival process leaves the lengths as they are, another length
+    Gaps, prompts, outputs and conversations come from independent streams of one seed (common
+    random numbers): another rate or arrival process leaves the lengths as they are, another length
     distribution leaves the arrivals, and a longer trace begins with the shorter one. With tenants,
-    each has three such streams of its own; see `sweeps.workloads.tenants.draw_tenants`.
+    each has such streams of its own; see `sweeps.workloads.tenants.draw_tenants`.
 
     Raises:
         InputError: the trace would be longer than the clock's 53 days.
@@ -144,13 +160,12 @@ def generate(spec: SyntheticSpec) -> Trace:
     if spec.tenants:
         return draw_tenants(streams, spec.requests, spec.seed)
     (stream,) = streams
-    seeds = np.random.SeedSequence(spec.seed).spawn(3)
-    gaps, prompts, outputs = (np.random.default_rng(seed) for seed in seeds)
-    return Trace(
-        stream.arrivals.times(gaps, spec.requests, stream.rate_per_s),
-        stream.prompt.tokens(prompts, spec.requests),
-        stream.output.tokens(outputs, spec.requests),
-    )
+    seeds = np.random.SeedSequence(spec.seed).spawn(PARTS)
+    rngs = [np.random.default_rng(seed) for seed in seeds]
+    times = stream.arrivals.times(rngs[0], spec.requests, stream.rate_per_s)
+    prompts, outputs, ids = draw_lengths(stream, spec.requests, rngs, 0)
+    rows = np.arange(spec.requests)
+    return Trace(times, prompts, outputs, **prefix_columns(streams, [ids], rows))
 
 
 PRESETS: dict[str, SyntheticSpec] = {

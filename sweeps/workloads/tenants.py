@@ -8,10 +8,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sweeps.workloads.arrivals import ARRIVALS, ArrivalProcess
+from sweeps.workloads.conversations import Conversations
 from sweeps.workloads.lengths import LENGTHS, LengthDistribution
 from sweeps.workloads.parameters import check_positive, choose, construct
+from sweeps.workloads.prefix import concatenate, without_ids
 from vecsched import Trace
 from vecsched.errors import ConfigError
+from vecsched.ragged import Ragged
+
+# Of each stream's draws: gaps, prompts, outputs, system prompts, turns of conversations.
+PARTS = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +29,7 @@ class TenantSpec:
         weight: its share of the workload's rate is proportional to it. None: 1, if no tenant has a
             rate.
         rate_per_s: its mean arrival rate. Either all tenants have one or none.
-        arrivals, prompt, output: as in `SyntheticSpec`.
+        arrivals, prompt, output, conversations: as in `SyntheticSpec`.
 
     Raises:
         ConfigError: naming the field, the value and what would be right.
@@ -35,6 +41,7 @@ class TenantSpec:
     arrivals: ArrivalProcess | None = None
     prompt: LengthDistribution | None = None
     output: LengthDistribution | None = None
+    conversations: Conversations | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
@@ -50,6 +57,20 @@ class TenantSpec:
         for name, (table, key) in tables.items():
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, choose(table, getattr(self, name), key, name))
+        object.__setattr__(self, "conversations", as_conversations(self.conversations))
+
+
+def as_conversations(value: Any) -> Conversations | None:
+    """Return conversations from a mapping of their parameters, or as they are.
+
+    Raises:
+        ConfigError: it is no mapping, or a parameter is wrong.
+    """
+    if value is None or isinstance(value, Conversations):
+        return value
+    if not isinstance(value, dict):
+        raise ConfigError(f"conversations must be a mapping of their parameters, not {value!r}")
+    return construct(Conversations, value, "conversations")
 
 
 class Stream(NamedTuple):
@@ -60,6 +81,7 @@ class Stream(NamedTuple):
     arrivals: ArrivalProcess
     prompt: LengthDistribution
     output: LengthDistribution
+    conversations: Conversations | None
 
 
 def as_tenants(values: Any) -> tuple[TenantSpec, ...]:
@@ -108,10 +130,10 @@ def tenant_rates(tenants: Sequence[TenantSpec], total: float | None) -> list[flo
 def draw_tenants(streams: Sequence[Stream], requests: int, seed: int) -> Trace:
     """Draw the first `requests` requests of several streams laid over each other.
 
-    Every stream has three child seeds (gaps, prompts, outputs) of the child of its position, so a
-    tenant added at the end leaves those before it as they are, and a longer trace begins with the
-    shorter one. A stream begins a gap before its first request; the first request of all arrives
-    at 0, in the order of time.
+    Every stream has child seeds (gaps, prompts, outputs, system prompts, turns) of the child of its
+    position, so a tenant added at the end leaves those before it as they are, and a longer trace
+    begins with the shorter one. A stream begins a gap before its first request; the first request
+    of all arrives at 0, in the order of time.
 
     Args:
         streams: one a tenant.
@@ -123,13 +145,62 @@ def draw_tenants(streams: Sequence[Stream], requests: int, seed: int) -> Trace:
     order = np.argsort(everyone, kind="stable")[:requests]
     owner = np.repeat(np.arange(len(streams)), [len(each) for each in times])[order]
     prompts, outputs = np.empty((2, requests), np.int64)
-    for number, stream in enumerate(streams):
-        mine = owner == number
-        prompts[mine] = stream.prompt.tokens(_rng(seed, number, 1), mine.sum())
-        outputs[mine] = stream.output.tokens(_rng(seed, number, 2), mine.sum())
+    rows = [np.flatnonzero(owner == number) for number in range(len(streams))]
+    ids = []
+    for number, (stream, mine) in enumerate(zip(streams, rows, strict=True)):
+        rngs = [_rng(seed, number, part) for part in range(PARTS)]
+        prompts[mine], outputs[mine], own = draw_lengths(stream, len(mine), rngs, number)
+        ids.append(own)
     arrivals = everyone[order]
     labels = np.array([stream.label for stream in streams], object)
-    return Trace(arrivals - arrivals[0], prompts, outputs, tenant=labels[owner])
+    return Trace(
+        arrivals - arrivals[0],
+        prompts,
+        outputs,
+        tenant=labels[owner],
+        **prefix_columns(streams, ids, np.argsort(np.concatenate(rows), kind="stable")),
+    )
+
+
+def draw_lengths(
+    stream: Stream, count: int, rngs: Sequence[np.random.Generator], number: int
+) -> tuple[np.ndarray, np.ndarray, Ragged]:
+    """Draw prompts, outputs, int64 (count,), and prefix ids of the first requests of a stream.
+
+    Args:
+        stream: what to draw.
+        count: how many.
+        rngs: one a part, in the order of the module's seeds; the first has drawn the gaps.
+        number: of the stream; no other stream has its prefix ids.
+    """
+    prompts = stream.prompt.tokens(rngs[1], count)
+    outputs = stream.output.tokens(rngs[2], count)
+    if stream.conversations is None or count == 0:
+        return prompts, outputs, without_ids(count)
+    prompts, ids = stream.conversations.prompts(prompts, outputs, (rngs[3], rngs[4]), number)
+    return prompts, outputs, ids
+
+
+def prefix_columns(
+    streams: Sequence[Stream], ids: Sequence[Ragged], order: np.ndarray
+) -> dict[str, Any]:
+    """Return the arguments of `Trace` about prefixes: none if no stream has conversations.
+
+    Args:
+        streams: one a tenant.
+        ids: of each stream's requests.
+        order: which of all these, stream after stream, each row of the trace is.
+
+    Raises:
+        ConfigError: ids of two streams stand for different numbers of tokens.
+    """
+    sizes = {x.conversations.block_tokens for x in streams if x.conversations is not None}
+    if not sizes:
+        return {}
+    if len(sizes) > 1:
+        told = ", ".join(map(str, sorted(sizes)))
+        raise ConfigError(f"block_tokens must be one for all tenants, not {told}")
+    return {"prefix_ids": concatenate(ids).take(order), "prefix_block_tokens": sizes.pop()}
 
 
 def _times_of_first(streams: Sequence[Stream], requests: int, seed: int) -> list[np.ndarray]:

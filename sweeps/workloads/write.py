@@ -7,15 +7,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pa_parquet
 
 from sweeps.workloads.build import CONVERTERS
-from sweeps.workloads.formats.native import SCHEMA_KEY, SCHEMA_VERSION
+from sweeps.workloads.formats.native import BLOCK_KEY, SCHEMA_KEY, SCHEMA_VERSION
+from sweeps.workloads.prefix import to_arrow
 from vecsched import Trace
 from vecsched.errors import InputError
+from vecsched.ragged import Ragged
 
 _JSON_ROWS = 65_536
 
@@ -25,14 +26,16 @@ def write_trace(trace: Trace, path: str | os.PathLike[str]) -> None:
 
     A column that the trace does not have is not written, nor are ids that are just row numbers.
     Instants that do not exist are blank. CSV and JSONL have no place for metadata: read back, a
-    trace that does not begin at 0 is shifted so that it does, and CSV labels come back as text.
+    trace that does not begin at 0 is shifted so that it does, and CSV labels come back as text. Of
+    prefix ids JSONL does not say how many tokens they stand for, and CSV has no lists.
 
     Args:
         trace: what to write.
         path: ends in .parquet, .csv or .jsonl. The file appears only when it is complete.
 
     Raises:
-        InputError: another suffix, a place that cannot be written to, or labels of mixed types.
+        InputError: another suffix, a place that cannot be written to, labels of mixed types, or
+            prefix ids in CSV.
     """
     path = Path(path)
     writer = _WRITERS.get(path.suffix)
@@ -42,6 +45,12 @@ def write_trace(trace: Trace, path: str | os.PathLike[str]) -> None:
             source=path,
             field="suffix",
             value=path.suffix,
+        )
+    if path.suffix == ".csv" and trace.prefix_ids is not None:
+        raise InputError(
+            "CSV has no place for lists of prefix ids: write .parquet or .jsonl",
+            source=path,
+            field="prefix_ids",
         )
     table = _to_table(trace)
     try:
@@ -65,10 +74,15 @@ def _to_table(trace: Trace) -> pa.Table:
     if trace.id.tolist() == list(range(len(trace))):
         values["id"] = None
     arrays = {name: _to_arrow(name, x) for name, x in values.items() if x is not None}
-    return pa.table(arrays, metadata={SCHEMA_KEY: str(SCHEMA_VERSION).encode()})
+    metadata = {SCHEMA_KEY: str(SCHEMA_VERSION).encode()}
+    if trace.prefix_ids is not None:
+        metadata[BLOCK_KEY] = str(trace.prefix_block_tokens).encode()
+    return pa.table(arrays, metadata=metadata)
 
 
-def _to_arrow(name: str, column: np.ndarray) -> pa.Array:
+def _to_arrow(name: str, column: Any) -> pa.Array:
+    if isinstance(column, Ragged):
+        return to_arrow(column)
     try:
         return pa.array(column, from_pandas=True)  # NaN becomes null
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:

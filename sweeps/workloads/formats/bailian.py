@@ -4,8 +4,7 @@ Published with Wang et al., "KVCache cache in the wild", ATC 2025, at
 https://github.com/alibaba-edu/qwen-bailian-usagetraces-anon.
 """
 
-from sweeps.workloads.build import load, trace_of, with_tenant
-from sweeps.workloads.prefix import check_blocks
+from sweeps.workloads.build import read_table, with_ids, with_tenant
 from sweeps.workloads.source import Format, Source
 from vecsched import Trace
 
@@ -15,6 +14,7 @@ NAMES = {
     "output_tokens": "output_length",
     "id": "chat_id",
 }
+IDS = "hash_ids"
 BLOCK_SIZE = 16
 
 
@@ -28,7 +28,7 @@ def read(source: Source, *, tenant: str | None = None) -> Trace:
 
     A turn is replayed when it came, whether or not the one before it has been answered; its parent
     may lie before the start of the file. The `hash_ids`, one for each block of 16 tokens with the
-    last perhaps not full, are checked and not kept: a trace has no column for them yet.
+    last perhaps not full, are global to the file: they become the trace's prefix ids.
 
     Args:
         source: JSON lines.
@@ -37,11 +37,8 @@ def read(source: Source, *, tenant: str | None = None) -> Trace:
     Raises:
         InputError: naming file, row, field and value.
     """
-    names = with_tenant(NAMES, tenant)
-    values = load(source, names)
-    trace = trace_of(source, values, names)
-    check_blocks(source, "hash_ids", values["prompt_tokens"], BLOCK_SIZE)
-    return trace
+    names = with_ids(source, with_tenant(NAMES, tenant), IDS)
+    return read_table(source, names, block_tokens=BLOCK_SIZE)
 
 
 FORMAT = Format(

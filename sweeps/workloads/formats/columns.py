@@ -22,6 +22,7 @@ def read(
     *,
     columns: Mapping[str, str] | None = None,
     time_unit: str = "s",
+    prefix_block_tokens: int | None = None,
     rate_per_s: float | None = None,
     arrivals: str | Mapping[str, Any] = "poisson",
     seed: int = 0,
@@ -36,6 +37,7 @@ def read(
         time_unit: unit of all times in the file, a key of `TIME_UNITS`; "iso" for dates with times
             of day. Whole numbers are shifted before they are divided, so that epoch nanoseconds
             lose nothing.
+        prefix_block_tokens: tokens that one of the `prefix_ids` stands for, if there are any.
         rate_per_s: draw arrivals at this rate, for tables of lengths only; times in the file are
             passed over.
         arrivals: the process to draw them; see `sweeps.workloads.draw.Drawn`.
@@ -53,7 +55,15 @@ def read(
             value=time_unit,
         )
     drawn = Drawn(rate_per_s, arrivals, seed)
-    return read_table(source, _names(source, columns), time_unit, drawn)
+    names = _names(source, columns)
+    if ("prefix_ids" in names) != (prefix_block_tokens is not None):
+        problem = (
+            "give prefix_block_tokens: how many tokens one of these ids stands for"
+            if "prefix_ids" in names
+            else "there are no prefix_ids that it could be of"
+        )
+        raise InputError(problem, source=source.path, field=names.get("prefix_ids"))
+    return read_table(source, names, time_unit, drawn, prefix_block_tokens or 0)
 
 
 def _names(source: Source, mapping: Mapping[str, str] | None) -> dict[str, str]:
@@ -82,5 +92,5 @@ FORMAT = Format(
     "need an arrival process",
     recognises,
     read,
-    options=("columns", "time_unit", *OPTIONS),
+    options=("columns", "time_unit", "prefix_block_tokens", *OPTIONS),
 )

@@ -4,9 +4,8 @@ Published with Qin et al., "Mooncake: Trading more storage for less computation"
 https://github.com/kvcache-ai/Mooncake.
 """
 
-from sweeps.workloads.build import TIME_UNITS, load, trace_of
+from sweeps.workloads.build import read_table, with_ids
 from sweeps.workloads.parameters import check_whole
-from sweeps.workloads.prefix import check_blocks
 from sweeps.workloads.source import Format, Source
 from vecsched import Trace
 
@@ -29,8 +28,8 @@ def read(source: Source, *, block_size: int = BLOCK_SIZE) -> Trace:
 
     Requests arrive in batches of one instant: such ties keep the order of the file.
 
-    The ids, one for each block of the prompt with its last block perhaps not full, global to the
-    file, are checked and not kept: a trace has no column for them yet.
+    The ids, one for each block of the prompt with its last block perhaps not full, are global to
+    the file: they become the trace's prefix ids.
 
     Args:
         source: JSON lines.
@@ -41,10 +40,7 @@ def read(source: Source, *, block_size: int = BLOCK_SIZE) -> Trace:
         ConfigError: the block size is impossible.
     """
     check_whole("block_size", block_size, least=1)
-    values = load(source, NAMES)
-    trace = trace_of(source, values, NAMES, TIME_UNITS["ms"])
-    check_blocks(source, IDS, values["prompt_tokens"], block_size)
-    return trace
+    return read_table(source, with_ids(source, NAMES, IDS), "ms", block_tokens=block_size)
 
 
 FORMAT = Format(

@@ -6,7 +6,9 @@ from vecsched import Trace
 from vecsched.errors import InputError
 
 SCHEMA_KEY = b"vecsched.trace"
-SCHEMA_VERSION = 1
+# 2 added `prefix_ids`, and the tokens that one stands for to the metadata.
+SCHEMA_VERSION = 2
+BLOCK_KEY = b"vecsched.prefix_block_tokens"
 
 
 def recognises(source: Source) -> bool:
@@ -32,9 +34,17 @@ def read(source: Source) -> Trace:
         )
     names = {name: name for name in CONVERTERS if name in source.columns}
     values = load(source, names)
+    block_tokens = source.metadata.get(BLOCK_KEY, b"0").decode(errors="replace")
+    if not block_tokens.isdigit():
+        raise InputError(
+            "must be a number of tokens",
+            source=source.path,
+            field=BLOCK_KEY.decode(),
+            value=block_tokens,
+        )
     if source.window is not None:
-        return trace_of(source, values, names)
-    return make_trace(source, values, names)
+        return trace_of(source, values, names, block_tokens=int(block_tokens))
+    return make_trace(source, values, names, block_tokens=int(block_tokens))
 
 
 FORMAT = Format("vecsched's own Parquet trace, schema versioned", recognises, read)

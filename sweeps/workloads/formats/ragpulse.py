@@ -5,7 +5,7 @@ import pyarrow as pa
 
 from sweeps.workloads.build import read_table, with_tenant
 from sweeps.workloads.convert import Cells
-from sweeps.workloads.prefix import id_counts
+from sweeps.workloads.prefix import id_lists
 from sweeps.workloads.source import Format, Source
 from vecsched import Trace
 
@@ -29,8 +29,8 @@ def read(source: Source, *, tenant: str | None = None) -> Trace:
     they are; simulation takes them in time order, so that the pieces interleave, and
     `Trace.backward_steps` counts the step.
 
-    The ids (system prompt, passages, history, web search, user input; an id stands for any number
-    of tokens) are checked and not kept: a trace has no column for them yet.
+    The ids (system prompt, passages, history, web search, user input) are checked and not kept: an
+    id stands for any number of tokens, and those of a trace all stand for the same number.
 
     Args:
         source: JSON lines.
@@ -49,7 +49,8 @@ def _id_counts(array: pa.Array, cells: Cells) -> np.ndarray:
     if not pa.types.is_struct(array.type):
         raise cells.error("is not an object of lists", 0, array[0].as_py())
     for part in array.type:
-        counts += id_counts(array.field(part.name), cells._replace(field=f"{IDS}.{part.name}"))
+        ids = id_lists(array.field(part.name), cells._replace(field=f"{IDS}.{part.name}"))
+        counts += ids.lengths
     return counts
 
 

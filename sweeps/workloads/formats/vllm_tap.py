@@ -3,12 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from sweeps.workloads.build import TIME_UNITS, trace_of
 from sweeps.workloads.convert import Cells, listed_numbers
 from sweeps.workloads.draw import OPTIONS, Drawn
-from sweeps.workloads.prefix import count_ids
+from sweeps.workloads.parameters import check_whole
+from sweeps.workloads.prefix import listed_ids
 from sweeps.workloads.source import Format, Source
 from vecsched import Trace
 from vecsched.errors import InputError
@@ -19,6 +18,7 @@ NAMES = {
     "output_tokens": "output_tokens",
 }
 IDS = "block_hashes"
+BLOCK_SIZE = 16
 
 
 def recognises(source: Source) -> bool:
@@ -36,7 +36,7 @@ def read(
     """Read the requests of a tap, to replay them when they came.
 
     Header records are no requests and have no row number. Block hashes, whole numbers of 64 bits,
-    are checked and not kept: a trace has no column for them yet.
+    become the trace's prefix ids; the header says how many tokens they stand for, or 16.
 
     Args:
         source: JSON lines.
@@ -49,28 +49,35 @@ def read(
         InputError: naming file, row, field and value.
         ConfigError: the arrival process is impossible.
     """
-    requests = [each for each in source.documents() if "meta" not in each]
+    requests, block_tokens = [], BLOCK_SIZE
+    for each in source.documents():
+        if "meta" not in each:
+            requests.append(each)
+        elif isinstance(each["meta"], dict):
+            block_tokens = each["meta"].get("block_size", block_tokens)
     if not requests:
         raise InputError("there are no requests", source=source.path)
-    for row, request in enumerate(requests):
-        count_ids(request.get(IDS), Cells(source.path, IDS, 0), row)
+    check_whole("block_size", block_tokens, least=1)
+    names = NAMES | ({"prefix_ids": IDS} if any(IDS in each for each in requests) else {})
     drawn = Drawn(rate_per_s, arrivals, seed)
     has_times = any(NAMES["arrival_s"] in request for request in requests)
     if drawn.is_wanted(source, has_times=has_times):
-        lengths = {ours: name for ours, name in NAMES.items() if ours != "arrival_s"}
+        lengths = {ours: name for ours, name in names.items() if ours != "arrival_s"}
         columns = _columns(source, requests, lengths)
         columns["arrival_s"] = drawn.times(source, len(requests))
-        return trace_of(source, columns, NAMES)
-    return trace_of(source, _columns(source, requests, NAMES), NAMES, TIME_UNITS["ms"])
+        return trace_of(source, columns, names, block_tokens=block_tokens)
+    columns = _columns(source, requests, names)
+    return trace_of(source, columns, names, TIME_UNITS["ms"], block_tokens)
 
 
 def _columns(
     source: Source, requests: Sequence[Mapping[str, Any]], names: Mapping[str, str]
-) -> dict[str, np.ndarray]:
-    return {
-        ours: listed_numbers([each.get(name) for each in requests], Cells(source.path, name, 0))
-        for ours, name in names.items()
-    }
+) -> dict[str, Any]:
+    columns = {}
+    for ours, name in names.items():
+        convert = listed_ids if ours == "prefix_ids" else listed_numbers
+        columns[ours] = convert([each.get(name) for each in requests], Cells(source.path, name, 0))
+    return columns
 
 
 FORMAT = Format(

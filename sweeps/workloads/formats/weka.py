@@ -10,24 +10,31 @@ import numpy as np
 from sweeps.workloads.build import trace_of
 from sweeps.workloads.convert import Cells, listed_numbers
 from sweeps.workloads.draw import OPTIONS, Drawn
-from sweeps.workloads.prefix import check_counts, count_ids
+from sweeps.workloads.prefix import apart, concatenate, listed_ids
 from sweeps.workloads.source import Format, Source, inspect
 from vecsched import Trace
 from vecsched.errors import InputError
 
-NAMES = {"arrival_s": "t", "prompt_tokens": "in", "output_tokens": "out"}
+NAMES = {
+    "arrival_s": "t",
+    "prompt_tokens": "in",
+    "output_tokens": "out",
+    "prefix_ids": "hash_ids",
+}
 BLOCK_SIZE = 64
+LOCAL = "local"
 _MARK = '"hash_id_scope"'
 
 
 class Session(NamedTuple):
-    """Requests of one session: its label, instants on its own clock, and the columns of lengths."""
+    """One session: whether its prefix ids are its own, their tokens, and its requests' columns.
 
-    label: str
-    times: np.ndarray
-    prompt_tokens: np.ndarray
-    output_tokens: np.ndarray
-    ids: list[str]
+    Instants are on its own clock.
+    """
+
+    is_local: bool
+    block_tokens: int
+    columns: dict[str, Any]
 
 
 class Request(NamedTuple):
@@ -57,8 +64,9 @@ def read(
 
     A tenant is a session. The id of a request is the session's with its place in it: `trace_7/3`,
     or, inside the agent that stands at place 3, `trace_7/3.0`. Requests that were stopped or have
-    no output stay in the trace. `hash_ids`, one for each full block of the prompt, local to the
-    session, are checked and not kept: a trace has no column for them yet.
+    no output stay in the trace. `hash_ids`, one for each full block of the prompt, become the
+    trace's prefix ids; those that are local to their session are renumbered, so that no two
+    sessions share any.
 
     Args:
         source: a file with one or several sessions, or a folder of such files.
@@ -87,13 +95,28 @@ def read(
     if drawn.is_wanted(source, has_times=True):
         starts = drawn.times(source, len(sessions))
     columns = {
-        "arrival_s": [start + each.times for start, each in zip(starts, sessions, strict=True)],
-        "prompt_tokens": [each.prompt_tokens for each in sessions],
-        "output_tokens": [each.output_tokens for each in sessions],
-        "tenant": [np.full(len(each.ids), each.label, object) for each in sessions],
-        "id": [np.array(each.ids, object) for each in sessions],
+        name: concatenate([each.columns[name] for each in sessions]) for name in sessions[0].columns
     }
-    return trace_of(source, {name: np.concatenate(x) for name, x in columns.items()}, NAMES)
+    counts = [len(each.columns["id"]) for each in sessions]
+    columns["arrival_s"] = np.repeat(starts, counts) + columns["arrival_s"]
+    if len(sessions) > 1:
+        # Those of the sessions that have a scope of their own; all others share one, number 0.
+        scopes = [number if each.is_local else 0 for number, each in enumerate(sessions, 1)]
+        columns["prefix_ids"] = apart(columns["prefix_ids"], np.repeat(scopes, counts))
+    return trace_of(source, columns, NAMES, block_tokens=_block_tokens(source, sessions))
+
+
+def _block_tokens(source: Source, sessions: Sequence[Session]) -> int:
+    sizes = {each.block_tokens for each in sessions}
+    if len(sizes) > 1:
+        raise InputError(
+            f"the sessions' blocks have different sizes ({', '.join(map(str, sorted(sizes)))}): "
+            "read them apart",
+            source=source.path,
+            field="block_size",
+        )
+    (size,) = sizes
+    return size
 
 
 def _files(source: Source) -> list[str]:
@@ -149,12 +172,23 @@ def _session(
         listed_numbers([each.fields.get(name) for each in found], cells._replace(field=name))
         for name in (NAMES["prompt_tokens"], NAMES["output_tokens"])
     )
-    cells = cells._replace(field="hash_ids")
-    counts = [count_ids(each.fields.get("hash_ids"), cells, row) for row, each in enumerate(found)]
-    block_size = document.get("block_size", BLOCK_SIZE)
-    check_counts(cells, np.array(counts, np.int64), prompts, block_size)
-    ids = [f"{label}/{each.place}" for each in found]
-    return Session(label, np.array([each.t for each in found]), prompts, outputs, ids)
+    block_tokens = document.get("block_size", BLOCK_SIZE)
+    if type(block_tokens) is not int or block_tokens < 1:
+        problem = "must be a whole number of tokens"
+        raise InputError(problem, source=cells.source, field="block_size", value=block_tokens)
+    ids = listed_ids(
+        [each.fields.get(NAMES["prefix_ids"]) for each in found],
+        cells._replace(field=NAMES["prefix_ids"]),
+    )
+    columns = {
+        "arrival_s": np.array([each.t for each in found], np.float64),
+        "prompt_tokens": prompts,
+        "output_tokens": outputs,
+        "tenant": np.full(len(found), label, object),
+        "id": np.array([f"{label}/{each.place}" for each in found], object),
+        "prefix_ids": ids,
+    }
+    return Session(document.get("hash_id_scope", LOCAL) == LOCAL, block_tokens, columns)
 
 
 FORMAT = Format(
