@@ -20,6 +20,7 @@ COMMANDS = {
     "simulate": "Simulate one scheduler on one trace.",
     "sweep": "Simulate every point of a grid into one Parquet file.",
     "frontier": "List and draw the best trade-offs of a sweep.",
+    "report": "Write what a sweep found as one page that needs no network.",
     "capacity": "Find the highest load that keeps the objectives.",
     "confidence": "Means over seeds, and differences on equal seeds, with intervals.",
     "calibrate": "Fit a cost model to measurements, with its error.",
