@@ -242,4 +242,6 @@ def test_every_summary_field(trace):
     expected = [f"{latency}_{figure}_s" for latency in latencies for figure in figures]
     expected += [f"slowdown_{figure}" for figure in figures]
     expected += [*rates, *(f"{name}_steady" for name in rates)]
-    assert sorted(run(trace)["summary"]) == sorted([*expected, *OTHER_FIELDS, "tenants", *NAMES])
+    assert sorted(run(trace)["summary"]) == sorted(
+        [*expected, *OTHER_FIELDS, "tenants", *NAMES, "prefix_hit_rate", "evicted_blocks"]
+    )

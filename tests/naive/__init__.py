@@ -4,8 +4,9 @@ Written from docs/semantics.md, to be read and to be right: lists and dictionari
 library, one iteration after another, nothing skipped and nothing shared with `vecsched`.
 
 Read `requests` (what a request is), `engine` (the loop), `discipline` (what a discipline is asked),
-how batches are formed in `reserving` and `paged` and who comes first in `policies` and `fair`; then
-`door`, `cost`, `predictions`, `metrics`, `tenant_metrics`.
+how batches are formed in `reserving`, `paged` and `vllm`, who comes first in `policies` and `fair`;
+then `door`, `cost`, `predictions`, `metrics`, `tenant_metrics`. What vLLM does by default is in
+`blocks` and `prefix_metrics` (prefix caching) and in `asynchronous`.
 `boundary` holds the four functions of the source document on their own, `invariants` and `replay`
 what must hold in every run, whoever simulated it.
 """

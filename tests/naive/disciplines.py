@@ -4,8 +4,9 @@ The engine asks a discipline for what differs between them and does all else its
 subclass of `naive.discipline.Discipline` and a row here.
 """
 
-from naive.paged import PrefillFirst, Sarathi, Vllm
+from naive.paged import PrefillFirst, Sarathi
 from naive.reserving import Orca, Static, Strict
+from naive.vllm import Vllm
 
 DISCIPLINES = {
     "strict": Strict,

@@ -1,5 +1,8 @@
 """The engine: one boundary and one iteration after another until every request has ended."""
 
+from collections import Counter
+
+from naive.blocks import kv_of
 from naive.cost import iteration_ps
 from naive.disciplines import DISCIPLINES
 from naive.door import why_never_served
@@ -15,11 +18,14 @@ class LivelockError(RuntimeError):
 class Engine:
     """Who is where, what time it is, and what has happened so far."""
 
+    on_the_way = None  # a step whose output has not come yet; see `naive.asynchronous`
+
     def __init__(self, requests, config, cost, refuse_at_door=True):
         self.config = config
         self.refuse_at_door = refuse_at_door  # those for which the engine is too small
         self.cost = cost
         self.discipline = DISCIPLINES[config["discipline"]]()
+        self.kv = kv_of(config)
         self.now_ps = 0
         self.requests = requests  # in row order
         self.coming = sorted(requests, key=arrival_order)
@@ -29,16 +35,17 @@ class Engine:
         self.iterations = []
         self.itl_gaps_ps = []
         self.past_states = set()  # since the last token came out
+        self.events = Counter()  # by the names of vLLM's step logs
 
     def run(self):
-        while self.coming or self.waiting or self.active:
-            if not self.waiting and not self.active:
-                self.now_ps = self.coming[0].arrival_ps
+        while self.coming or self.waiting or self.active or self.on_the_way:
+            if not (self.waiting or self.active or self.on_the_way):
+                self.now_ps = max(self.now_ps, self.coming[0].arrival_ps)
             self.join()
             ended = self.end_early()
             self.release()
             batch = self.form_batch()
-            if batch.scheduled or batch.preempted:
+            if batch.scheduled or batch.preempted or self.on_the_way:
                 self.run_iteration(batch, ended)
             elif self.waiting:
                 self.now_ps = min(self.instants_ahead())
@@ -74,7 +81,7 @@ class Engine:
     def release(self):
         for request in self.discipline.leaving(self.active):
             self.active.remove(request)
-            request.kv_blocks = 0
+            self.kv.give_back(request)
 
     def promoted(self):
         """The overdue, oldest first."""
@@ -111,6 +118,8 @@ class Engine:
             batch = self.discipline.form_batch(self)
             if batch.scheduled or batch.preempted or not (self.waiting or self.active):
                 return batch
+            if self.on_the_way:
+                return batch
             if self.active or batch.blocked is None:
                 raise RuntimeError(f"at {self.now_ps} ps requests wait, but nothing can run")
             if self.instants_ahead():
@@ -138,7 +147,7 @@ class Engine:
         self.leave_queue(request)
         self.active.append(request)
         request.status = "active"
-        request.kv_blocks = kv_blocks
+        self.kv.grow(request, kv_blocks)
 
     def leave_queue(self, request):
         self.waiting.remove(request)
@@ -149,27 +158,17 @@ class Engine:
         self.active.remove(request)
         self.waiting.append(request)
         request.status = "waiting"
-        request.kv_blocks = 0
+        self.kv.give_back(request)
         request.preemptions += 1
         request.recomputed_tokens += request.computed
-        request.computed = 0
+        request.computed = request.pending = 0
 
     @property
     def has_free_slot(self):
         return len(self.active) < self.config["max_batch_size"]
 
     def has_free_blocks(self, blocks):
-        return self.free_kv_blocks is None or blocks <= self.free_kv_blocks
-
-    @property
-    def held_kv_blocks(self):
-        return sum(request.kv_blocks for request in self.active)
-
-    @property
-    def free_kv_blocks(self):
-        """Free blocks; None where the capacity never binds."""
-        capacity = self.config["kv_blocks"]
-        return None if capacity is None else capacity - self.held_kv_blocks
+        return self.kv.free is None or blocks <= self.kv.free
 
     # The iteration.
 
@@ -187,7 +186,8 @@ class Engine:
         record["got_token"] = rows_of(r for r, before in generated.items() if r.generated > before)
         record["end_ps"] = self.now_ps
         record["finished"] = rows_of(completed)
-        record["free_blocks_after_update"] = self.free_kv_blocks_after_release()
+        self.release()
+        record["free_blocks_after_update"] = self.kv.free
         self.iterations.append(record)
         did_something = completed or batch.preempted or any(t for _, t in batch.scheduled)
         if not did_something:
@@ -196,27 +196,23 @@ class Engine:
 
     def check_progress(self):
         """Whatever is decided follows from this state, unless something else is still to happen."""
-        state = (
-            self.now_ps if self.instants_ahead() else None,
-            tuple((r.row, r.computed, r.generated, r.status) for r in self.active),
-            frozenset((r.row, r.generated) for r in self.waiting),
-            self.order.state(),
-        )
+        state = self.now_ps if self.instants_ahead() else None, self.state()
         if state in self.past_states:
             raise LivelockError(f"at {self.now_ps} ps all is as before, and will be so again")
         self.past_states.add(state)
 
-    def free_kv_blocks_after_release(self):
-        """Free blocks when those that have completed are gone, as the next boundary finds them."""
-        if self.free_kv_blocks is None:
-            return None
-        leaving = self.discipline.leaving(self.active)
-        return self.free_kv_blocks + sum(request.kv_blocks for request in leaving)
+    def state(self):
+        return (
+            tuple((r.row, r.computed, r.generated, r.status) for r in self.active),
+            frozenset((r.row, r.generated) for r in self.waiting),
+            self.order.state(),
+            self.kv.state(self.active),
+        )
 
     def duration_ps(self, scheduled):
         at_work = [(request, tokens) for request, tokens in scheduled if tokens > 0]
         prefills = [(tokens, r.computed) for r, tokens in at_work if r.in_prefill]
-        contexts = [r.known for r, _ in at_work if not r.in_prefill]
+        contexts = [r.known + r.pending for r, _ in at_work if not r.in_prefill]
         return iteration_ps(self.cost, prefills, contexts)
 
     def advance(self, request, tokens):

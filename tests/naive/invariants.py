@@ -5,6 +5,7 @@ Oracle and engine may share a mistake; these statements are made from the input 
 
 from collections import Counter
 
+from naive.asynchronous_replay import AsynchronousReplay
 from naive.disciplines import PAGED
 from naive.metrics import STATUSES
 from naive.replay import Replay
@@ -19,7 +20,8 @@ def check_invariants(requests, config, result):
 
     `result` has the shape of `naive.simulate`; of an iteration's record, only `iteration`,
     `start_ps`, `end_ps`, `scheduled`, `admitted`, `preempted`, `finished`, `blocked_reason`,
-    `blocked_row` and `free_kv_blocks` are read.
+    `blocked_row` and `free_kv_blocks` are read; with prefix caching `num_cached_tokens`, too, and
+    `free_queue` and `block_tables` if they are there.
     """
     config = {**DEFAULT_CONFIG, **config}
     rows, iterations = result["requests"], result["iterations"]
@@ -29,7 +31,7 @@ def check_invariants(requests, config, result):
         check_instants(record, row)
     check_counts(rows, result["summary"])
     check_clock(iterations)
-    replay = Replay(requests, config, rows)
+    replay = (AsynchronousReplay if config["async_scheduling"] else Replay)(requests, config, rows)
     for it in iterations:
         replay.take(it)
     replay.check_end()

@@ -16,11 +16,14 @@ def record_of(engine, batch, ended):
         "blocked_row": batch.blocked[0].row if batch.blocked else None,
         "running_order": rows_of(engine.active),
         "waiting_order": rows_of(engine.queue()),
-        "free_kv_blocks": engine.free_kv_blocks,
+        "free_kv_blocks": engine.kv.free,
         "waiting": len(engine.waiting),
         "backlogged": rows_of(r for r in engine.waiting if r.admitted_ps is None),
         "slots_in_use": len(engine.active),
-        "held_kv_blocks": engine.held_kv_blocks,
+        "held_kv_blocks": engine.kv.held,
+        # Who was admitted with tokens from the cache.
+        "num_cached_tokens": [(r.row, r.computed) for r in batch.admitted if r.computed > 0],
+        **engine.kv.record(engine.active),
     }
 
 

@@ -5,9 +5,11 @@ the blocks for them takes those of a victim, which may be itself.
 """
 
 import math
+from typing import NamedTuple
 
 from naive.discipline import Batch, Discipline, admit_in_order, blocks_of
 from naive.policies import policy_name
+from naive.requests import Request
 
 
 class Step:
@@ -20,15 +22,16 @@ class Step:
         self.prefill_bound = math.inf if bound is None else bound
         self.given = {}  # request: tokens
         self.preempted = []
+        self.passed_over = []  # members that got nothing, whatever budget and blocks there are
+        self.to_leave_out = 0  # members that come next
 
-    @property
-    def budget_for_prefill(self):
-        return min(self.budget, self.prefill_bound)
+    def left_for(self, request):
+        """The budget left for a request."""
+        return min(self.budget, self.prefill_bound) if request.in_prefill else self.budget
 
     def most(self, request):
         """The most tokens that the request could be given now."""
-        left = self.budget_for_prefill if request.in_prefill else self.budget
-        return min(request.wanted, self.threshold, left)
+        return min(request.wanted, self.threshold, self.left_for(request))
 
     def give(self, request, tokens):
         self.given[request] = tokens
@@ -42,6 +45,14 @@ class Step:
         self.budget += tokens
         if request.in_prefill:
             self.prefill_bound += tokens
+
+
+class Attempt(NamedTuple):
+    """A request from the queue, the tokens that it would be given, and the cached blocks."""
+
+    request: Request
+    tokens: int
+    hits: list
 
 
 class Paged(Discipline):
@@ -76,10 +87,18 @@ class Paged(Discipline):
                 break
             if member not in engine.active:  # preempted by one before it
                 continue
+            if self.passes_over(engine, step, member):
+                step.passed_over.append(member)
+                continue
             served = self.serve_one(engine, step, member)
             if not served and not self.goes_on_after_self_preemption(engine.config):
                 return False
         return True
+
+    def passes_over(self, engine, step, member):
+        """Whether a member gets nothing now: its last token is on the way, so it needs nothing."""
+        engine.events["skipped_last_in_flight"] += member.last_token_is_on_the_way
+        return member.last_token_is_on_the_way
 
     def serve_one(self, engine, step, member):
         """Give a member its tokens, at the cost of victims if need be; False if it is one."""
@@ -90,13 +109,25 @@ class Paged(Discipline):
         while not engine.has_free_blocks(blocks - member.kv_blocks):
             victim = self.victim(engine)
             step.take_back(victim)
+            self.on_victim(engine, step, victim)
             step.preempted.append(victim)
             engine.preempt(victim)
             if victim is member:
                 return False
-        member.kv_blocks = blocks
-        step.give(member, tokens)
+        engine.kv.grow(member, blocks)
+        self.give(engine, step, member, tokens)
         return True
+
+    def give(self, engine, step, request, tokens):
+        """Give tokens to a request that has the blocks for them.
+
+        What full blocks of known tokens hold can be found by others from now on.
+        """
+        engine.kv.register(request, min(request.computed + tokens, request.known))
+        step.give(request, tokens)
+
+    def on_victim(self, engine, step, victim):
+        """A member is about to be preempted."""
 
     def victim(self, engine):
         if policy_name(engine.config["policy"]) != "priority":
@@ -113,12 +144,18 @@ class Paged(Discipline):
         def try_to_admit(request):
             if not engine.has_free_slot:
                 return "slot"
+            hits = engine.kv.look_up(request)
+            request.computed = len(hits) * engine.config["block_size"]
             tokens = self.first_tokens(request, step, engine.config)
-            reason = self.failed_gate(engine, step, request, tokens)
-            if reason is None:
-                engine.admit(request, self.blocks_with(request, tokens, engine.config))
-                step.give(request, tokens)
-            return reason
+            reason = self.failed_gate(engine, step, Attempt(request, tokens, hits))
+            if reason is not None:
+                request.computed = 0  # the attempt leaves no trace
+                return reason
+            engine.kv.touch(request, hits)
+            blocks = self.blocks_with(request, request.computed + tokens, engine.config)
+            engine.admit(request, blocks)
+            self.give(engine, step, request, tokens)
+            return None
 
         return admit_in_order(engine, try_to_admit)
 
@@ -126,9 +163,22 @@ class Paged(Discipline):
         """Tokens that the request is given if it is admitted."""
         raise NotImplementedError
 
-    def failed_gate(self, engine, step, request, tokens):
-        """First further gate that the request fails if it is given these tokens, or None."""
+    def failed_gate(self, engine, step, attempt):
+        """First further gate that the request fails, or None."""
         raise NotImplementedError
+
+    def fits(self, engine, attempt, foreseen):
+        """Whether the free blocks suffice for so many first tokens, what is cached included.
+
+        Hit blocks that nobody holds are free now and will not be then; those in use cost nothing.
+        """
+        blocks = self.blocks_with(attempt.request, foreseen, engine.config)
+        blocks += self.watermark_blocks(engine) - engine.kv.in_use(attempt.hits)
+        fits = engine.has_free_blocks(blocks)
+        idle_hits = len(attempt.hits) - engine.kv.in_use(attempt.hits)
+        stopped_by_hits = not fits and engine.has_free_blocks(blocks - idle_hits)
+        engine.events["admission_stopped_by_evictable"] += stopped_by_hits
+        return fits
 
     def watermark_blocks(self, engine):
         """Blocks that an admission must leave free: none if nobody runs."""
@@ -169,45 +219,14 @@ class Chunked(Paged):
             return step.most(request)
         return min(request.wanted, step.threshold)
 
-    def failed_gate(self, engine, step, request, tokens):
-        if tokens == 0 or tokens > step.budget_for_prefill:
+    def failed_gate(self, engine, step, attempt):
+        request, tokens, _ = attempt
+        if tokens == 0 or tokens > step.left_for(request):
             return "token_budget"
         # Only a look: what later chunks will need is not set aside.
-        foreseen = request.known if engine.config["scheduler_reserve_full_isl"] else tokens
-        blocks = self.blocks_with(request, foreseen, engine.config)
-        if not engine.has_free_blocks(blocks + self.watermark_blocks(engine)):
-            return "kv_blocks"
-        return None
-
-
-class Vllm(Chunked):
-    """vLLM v1's scheduler, of version 0.33 or 0.19."""
-
-    def serve_running(self, engine, step):
-        self.serve(engine, step, list(engine.active))
-
-    def threshold(self, config, unfinished):
-        threshold = config["long_prefill_token_threshold"]
-        is_old = config["vllm_version"] == "0.19"
-        if threshold == 0 or (unfinished <= 1 and not is_old):
-            return math.inf
-        if config["long_prefill_token_threshold_adaptive"] and not is_old:
-            return max(threshold, config["max_num_batched_tokens"] // unfinished)
-        return threshold
-
-    def cuts_new_ones(self, config):
-        return config["enable_chunked_prefill"]
-
-    def smallest_demand(self, request, config):
-        if self.cuts_new_ones(config):
-            return 1
-        return min(request.prompt, config["long_prefill_token_threshold"] or request.prompt)
-
-    def watermark_blocks(self, engine):
-        return 0 if engine.config["vllm_version"] == "0.19" else super().watermark_blocks(engine)
-
-    def goes_on_after_self_preemption(self, config):
-        return super().goes_on_after_self_preemption(config) and config["vllm_version"] != "0.19"
+        reserves = engine.config["scheduler_reserve_full_isl"]
+        foreseen = request.known if reserves else request.computed + tokens
+        return None if self.fits(engine, attempt, foreseen) else "kv_blocks"
 
 
 class Sarathi(Chunked):
@@ -235,12 +254,11 @@ class PrefillFirst(Paged):
         return request.prompt + request.output - 1
 
     def first_tokens(self, request, step, config):
-        return request.known
+        return request.wanted
 
-    def failed_gate(self, engine, step, request, tokens):
-        blocks = self.blocks_with(request, tokens, engine.config)
-        if not engine.has_free_blocks(blocks + self.watermark_blocks(engine)):
+    def failed_gate(self, engine, step, attempt):
+        if not self.fits(engine, attempt, attempt.request.known):
             return "kv_blocks"
-        if tokens > step.budget_for_prefill:
+        if attempt.tokens > step.left_for(attempt.request):
             return "token_budget"
         return None

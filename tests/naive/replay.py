@@ -12,6 +12,8 @@ from naive.requests import cut_output
 class Replay:
     """Takes one iteration's record after another; rows stand for requests."""
 
+    may_be_empty = False  # an iteration without tokens and without a preemption
+
     def __init__(self, requests, config, rows):
         self.requests, self.config, self.rows = requests, config, rows
         self.prompt = [record["prompt_tokens"] for record in requests]
@@ -21,6 +23,8 @@ class Replay:
         self.admitted, self.completed = set(), set()
         self.computed, self.generated, self.scheduled = Counter(), Counter(), Counter()
         self.preemptions, self.recomputed = Counter(), Counter()
+        self.pending, self.cached = Counter(), Counter()
+        self.lost = Counter()  # by a preemption, of those not resumed since
 
     def take(self, it):
         self.release(it)
@@ -35,11 +39,14 @@ class Replay:
         self.gone.update(finished)
         self.completed.update(finished)
 
+    def known(self, row):
+        return self.prompt[row] + self.generated[row]
+
     def wanted(self, row):
-        return self.prompt[row] + self.generated[row] - self.computed[row]
+        return self.known(row) + self.pending[row] - self.computed[row]
 
     def in_prefill(self, row):
-        return self.generated[row] == 0 or self.wanted(row) != 1
+        return self.generated[row] + self.pending[row] == 0 or self.wanted(row) != 1
 
     # Members.
 
@@ -62,8 +69,9 @@ class Replay:
             assert row in self.members, (it, row)
             self.members.remove(row)
             self.preemptions[row] += 1
+            self.lost[row] = self.computed[row]
             self.recomputed[row] += self.computed[row]
-            self.computed[row] = 0
+            self.computed[row] = self.pending[row] = 0
         if it["preempted"]:
             assert self.config["discipline"] in PAGED, it
             assert self.config["kv_reserve"] == "on_demand", it
@@ -72,7 +80,10 @@ class Replay:
             assert it["blocked_reason"] == "kv_blocks", it
 
     def admit(self, it):
+        cached = dict(it.get("num_cached_tokens", ()))
+        assert cached.keys() <= set(it["admitted"]), it
         for row in it["admitted"]:
+            self.take_from_cache(it, row, cached.get(row, 0))
             assert row not in self.members, (it, row)
             assert row not in self.gone, (it, row)
             if row in self.admitted:
@@ -83,12 +94,22 @@ class Replay:
             self.members.append(row)
         assert len(self.members) <= self.config["max_batch_size"], it
 
+    def take_from_cache(self, it, row, tokens):
+        """Whole blocks, not the last known token, and at first none but shared ones."""
+        assert tokens == 0 or self.config["enable_prefix_caching"], (it, row)
+        assert tokens % self.config["block_size"] == 0, (it, row)
+        assert tokens <= self.known(row) - 1, (it, row)
+        if row not in self.admitted:
+            assert tokens == 0 or self.requests[row].get("prefix_ids"), (it, row)
+        self.cached[row] += tokens
+        self.computed[row], self.lost[row] = tokens, 0
+
     # Tokens.
 
     def check_scheduled(self, it):
         """Members in order, none that has ended, and never nothing without a preemption."""
         scheduled = [row for row, _ in it["scheduled"]]
-        assert scheduled or it["preempted"], it
+        assert scheduled or it["preempted"] or self.may_be_empty, it
         assert scheduled == [row for row in self.members if row in scheduled], it
         assert self.gone.isdisjoint(scheduled), it
         for row in scheduled:
@@ -155,8 +176,27 @@ class Replay:
         if capacity is None:
             assert it["free_kv_blocks"] is None, it
         else:
-            held = sum(self.held_by(row) for row in self.members)
-            assert 0 <= it["free_kv_blocks"] == capacity - held, (it, held)
+            held = [self.held_by(row) for row in self.members]
+            if any(record.get("prefix_ids") for record in self.requests):  # they may share some
+                free = range(capacity - sum(held), capacity - max(held, default=0) + 1)
+                assert it["free_kv_blocks"] in free, (it, held)
+            else:
+                assert it["free_kv_blocks"] == capacity - sum(held), (it, held)
+            assert it["free_kv_blocks"] >= 0, it
+            self.check_tables(it)
+
+    def check_tables(self, it):
+        """Every block is either held or free, and members have the blocks that they need."""
+        if "block_tables" not in it:
+            return
+        tables = dict(it["block_tables"])
+        assert list(tables) == self.members, it
+        for row, blocks in tables.items():
+            assert len(set(blocks)) == len(blocks) == self.held_by(row), (it, row)
+        free = [abs(block) for block in it["free_queue"]]
+        held = {block for blocks in tables.values() for block in blocks}
+        assert len(free) == it["free_kv_blocks"], it
+        assert sorted([*free, *held]) == list(range(1, self.config["kv_blocks"] + 1)), it
 
     def held_by(self, row):
         config = self.config
@@ -174,7 +214,11 @@ class Replay:
     # The end.
 
     def check_end(self):
-        """Tokens in = tokens out: the last output token is the only one not computed."""
+        """Tokens in = tokens out: the last output token is the only one not computed.
+
+        What the cache gives need not be computed, nor what was lost by one that is completed while
+        it waits.
+        """
         rows = self.rows
         assert self.completed == {i for i, r in enumerate(rows) if r["status"] == "completed"}
         assert self.admitted == {i for i, r in enumerate(rows) if r["admitted_ps"] is not None}
@@ -182,8 +226,11 @@ class Replay:
             assert row["preemptions"] == self.preemptions[i], row
             assert row["recomputed_tokens"] == self.recomputed[i], row
             assert (row["first_token_ps"] is None) == (self.generated[i] == 0), row
+            if self.config["enable_prefix_caching"]:
+                assert row["cached_tokens"] == self.cached[i], row
             needed = self.prompt[i] + self.output[i] - 1 + row["recomputed_tokens"]
             if row["status"] == "completed":
-                assert self.scheduled[i] == needed, (row, self.scheduled[i])
+                without = self.cached[i] + self.lost[i]
+                assert self.scheduled[i] == needed - without, (row, self.scheduled[i])
             elif row["status"] == "failed":
                 assert i not in self.members, row

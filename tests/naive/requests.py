@@ -30,12 +30,16 @@ class Request:
     time_stamp: tuple  # orders victims of equal priority
     tenant: str | None
     predicted_output: int
+    tokens: list  # what each token is, known or not; equal ones are equal tokens
 
     status: str = "waiting"
     reason: str = ""
     computed: int = 0  # tokens whose KV is there
-    generated: int = 0  # output tokens made
+    generated: int = 0  # output tokens made, and received
+    pending: int = 0  # output tokens that scheduled steps will make: asynchronous scheduling
     kv_blocks: int = 0  # blocks held now
+    blocks: list = field(default_factory=list)  # their numbers, where they have some
+    registered: int = 0  # so many of its first blocks others may find by their contents
     admitted_ps: int | None = None
     first_token_ps: int | None = None
     last_token_ps: int | None = None
@@ -44,6 +48,9 @@ class Request:
     blocked_ps: dict = field(default_factory=lambda: dict.fromkeys(BLOCK_REASONS, 0))
     preemptions: int = 0
     recomputed_tokens: int = 0
+    looked_up_tokens: int = 0  # known at each of its admissions
+    cached_tokens: int = 0  # of these, taken from the cache
+    cached_own_tokens: int = 0  # of these, when it was resumed
 
     @property
     def known(self):
@@ -53,12 +60,16 @@ class Request:
     @property
     def wanted(self):
         """Tokens to compute before the next one comes out."""
-        return self.known - self.computed
+        return self.known + self.pending - self.computed
 
     @property
     def in_prefill(self):
         """All but a decode: one token to compute, which is not the first of the output."""
-        return self.generated == 0 or self.wanted != 1
+        return self.generated + self.pending == 0 or self.wanted != 1
+
+    @property
+    def last_token_is_on_the_way(self):
+        return self.pending > 0 and self.pending >= self.output_left
 
     @property
     def output_left(self):
@@ -72,19 +83,20 @@ class Request:
         self.status, self.finished_ps, self.reason = status, at_ps, reason
 
 
-def read_request(row, record, config, policy_key):
-    """Build a request from a trace row's dictionary."""
+def read_request(row, record, config, policy_key, prefix_block_tokens=None):
+    """Build a request from a trace row's dictionary; its `prefix_ids` stand for so many tokens."""
     arrival = to_ps(record["arrival_s"])
     cancelled = to_ps(record.get("cancel_at_s"))
     timeout = to_ps(config["timeout_s"])
     timed_out = None if timeout is None else arrival + timeout
     cancelled_first = cancelled is not None and (timed_out is None or cancelled <= timed_out)
     engine_time = record.get("engine_time_s")
+    output = cut_output(record, config["max_model_len"])
     return Request(
         row=row,
         arrival_ps=arrival,
         prompt=record["prompt_tokens"],
-        output=cut_output(record, config["max_model_len"]),
+        output=output,
         given_kv_blocks=record.get("kv_blocks"),
         ends_early_ps=cancelled if cancelled_first else timed_out,
         ends_early_as="cancelled" if cancelled_first else "timed_out",
@@ -93,7 +105,22 @@ def read_request(row, record, config, policy_key):
         time_stamp=(arrival, row) if engine_time is None else (engine_time,),
         tenant=record.get("tenant"),
         predicted_output=record["predicted_output_tokens"],
+        tokens=tokens_of(row, record, output, prefix_block_tokens),
     )
+
+
+def tokens_of(row, record, output, prefix_block_tokens):
+    """What each token of prompt and output is.
+
+    Id number q of `prefix_ids` makes the prompt's tokens from q * prefix_block_tokens up to the
+    next id's; the last one may be cut short. Tokens without an id are like no others.
+    """
+    prompt, ids = record["prompt_tokens"], record.get("prefix_ids") or []
+    tokens = [
+        (ids[at // prefix_block_tokens], at % prefix_block_tokens)
+        for at in range(min(prompt, len(ids) * (prefix_block_tokens or 0)))
+    ]
+    return tokens + [("own", row, at) for at in range(len(tokens), prompt + output)]
 
 
 def cut_output(record, max_model_len):

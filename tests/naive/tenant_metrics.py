@@ -19,9 +19,10 @@ def tenant_summary(by_arrival, iterations, config):
     if len(tenants) < 2:
         return {"tenants": 1, **dict.fromkeys(NAMES, math.nan)}
     price = {tenant: price_of(tenant, config) for tenant in tenants}
-    service = [service_of(it, by_arrival, tenants) for it in iterations]
-    backlogged = [backlogged_in(it, by_arrival) for it in iterations]
-    durations_ps = [it["end_ps"] - it["start_ps"] for it in iterations]
+    groups = lasting(iterations)
+    service = [total_service([service_of(it, by_arrival, tenants) for it in g]) for g in groups]
+    backlogged = [backlogged_in(group[-1], by_arrival) for group in groups]
+    durations_ps = [group[-1]["end_ps"] - group[-1]["start_ps"] for group in groups]
     worst, best = ttft_extremes(by_arrival, tenants)
     return {
         "tenants": len(tenants),
@@ -31,6 +32,22 @@ def tenant_summary(by_arrival, iterations, config):
         "ttft_p99_worst_tenant_s": worst,
         "ttft_p99_best_tenant_s": best,
     }
+
+
+def lasting(iterations):
+    """Each iteration that lasts, behind those of 0 s ahead of it; perhaps some of 0 s at the end."""
+    groups, group = [], []
+    for it in iterations:
+        group.append(it)
+        if it["end_ps"] > it["start_ps"]:
+            groups.append(group)
+            group = []
+    return [*groups, group] if group else groups
+
+
+def total_service(parts):
+    """{tenant: sum over the iterations}."""
+    return {tenant: sum(part[tenant] for part in parts) for tenant in parts[0]}
 
 
 def service_of(iteration, by_arrival, tenants):
