@@ -22,11 +22,26 @@ INSTANTS = ("admitted_ps", "first_token_ps", "finished_ps")
 NOT_COMPARED = {"id", "tenant", "priority", "arrival_s", "start_s", "end_s"}
 
 
-def trace_of(records: list[dict]) -> Trace:
+def trace_of(records: list[dict], prefix_block_tokens: int | None = None) -> Trace:
     """The oracle's dictionaries as columns; an optional key is in all of them or in none."""
     names = ["arrival_s", "prompt_tokens", "output_tokens"]
     names += [name for name in TRACE_COLUMNS if name in records[0]]
-    return Trace(**{name: [record[name] for record in records] for name in names})
+    columns = {name: [record[name] for record in records] for name in names}
+    if prefix_block_tokens is not None:
+        ids = [record["prefix_ids"] for record in records]
+        return Trace(**columns, prefix_ids=ids, prefix_block_tokens=prefix_block_tokens)
+    return Trace(**columns)
+
+
+def as_oracle_takes_it(config: SchedulerConfig) -> dict:
+    """The configuration as a dictionary, in which a switch without effect is off."""
+    values = config.to_dict()
+    is_vllm = config.discipline == "vllm"
+    keeps_blocks = is_vllm and config.kv_reserve == "on_demand"
+    return values | {
+        "async_scheduling": config.async_scheduling and is_vllm,
+        "enable_prefix_caching": config.enable_prefix_caching and keeps_blocks,
+    }
 
 
 def simulate_both(
@@ -37,7 +52,7 @@ def simulate_both(
     result = simulate(
         trace_of(records), config, cost, log_iterations=True, metrics=MetricOptions(**options)
     )
-    theirs = naive.simulate(records, config.to_dict(), cost.to_dict(), options)
+    theirs = naive.simulate(records, as_oracle_takes_it(config), cost.to_dict(), options)
     return in_oracle_shape(result), theirs
 
 

@@ -111,6 +111,8 @@ def configurations(draw, discipline, records, unit):
         watermark=draw(seldom(st.floats(0, 0.6), 0.0)) if has_watermark else 0.0,
         scheduler_reserve_full_isl=draw(st.booleans()),
         vllm_version=version,
+        enable_prefix_caching=draw(st.booleans()),
+        async_scheduling=draw(st.booleans()),
     )
 
 

@@ -4,7 +4,7 @@ import gzip
 import json
 
 import naive
-from compare import in_oracle_shape, trace_of
+from compare import as_oracle_takes_it, in_oracle_shape, trace_of
 
 from vecsched import CostModel, SchedulerConfig, simulate
 from vecsched.clock import PS_PER_S
@@ -89,4 +89,4 @@ def test_closed_loop(shared):
         ] == expected
         ends = [(row["status"], row["finished_ps"]) for row in ours["requests"]]
         assert ends == logged_ends(run)
-        naive.check_invariants(records, config.to_dict(), ours)
+        naive.check_invariants(records, as_oracle_takes_it(config), ours)

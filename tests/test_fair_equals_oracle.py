@@ -6,8 +6,8 @@ import naive
 import paged_cases
 import pytest
 import test_engine_equals_oracle as reserving_cases
-from compare import assert_same
-from hypothesis import given
+from compare import as_oracle_takes_it, assert_same
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive.disciplines import DISCIPLINES, PAGED
 from paged_cases import comparable, run_engine
@@ -19,6 +19,8 @@ from vecsched.errors import ConfigError
 
 FAIR = ("vtc", "drr", "wfq")
 BY_PREDICTION = ("shortest_output", "shortest_total", "longest_total", "aging")
+
+WEIGHED = settings(EXAMPLES, max_examples=300)
 
 # From a fraction of the smallest prompt to more than a tenant ever asks for.
 quanta = st.one_of(st.integers(1, 12), st.sampled_from([1, 30, 100, 2000]))
@@ -80,32 +82,48 @@ def takes_time(cost):
 
 
 def assert_engine_equals_oracle(case):
-    """Compare the two; returns the oracle's summary."""
     records, config, cost, options = case
-    theirs = naive.simulate(records, config.to_dict(), cost.to_dict(), options)
+    theirs = naive.simulate(records, as_oracle_takes_it(config), cost.to_dict(), options)
     if config.discipline in ENGINES and nothing_fits(theirs):
         with pytest.raises(ConfigError, match="cannot hold any request"):
             run_engine(records, config, cost, options, logged=False)
-        return theirs["summary"]
+        return
     result = run_engine(records, config, cost, options, logged=True)
     ours = comparable(result)
     assert_same(ours, comparable(theirs))
-    naive.check_invariants(records, config.to_dict(), ours)
+    naive.check_invariants(records, as_oracle_takes_it(config), ours)
     assert_log_changes_nothing(result, run_engine(records, config, cost, options, logged=False))
-    return theirs["summary"]
+
+
+def cases_of(discipline):
+    policies = st.sampled_from([*FAIR, *FAIR, *BY_PREDICTION])
+    return policies.flatmap(lambda policy: cases(discipline, policy))
 
 
 @pytest.mark.parametrize("discipline", DISCIPLINES)
 def test_engine_equals_oracle(discipline):
-    summaries = []
-
     @EXAMPLES
-    @given(st.sampled_from([*FAIR, *FAIR, *BY_PREDICTION]).flatmap(lambda p: cases(discipline, p)))
+    @given(cases_of(discipline))
     def compare(case):
-        summaries.append(assert_engine_equals_oracle(case))
+        assert_engine_equals_oracle(case)
 
     compare()
-    # The cases are worth their name: tenants compete, and many cases preempt.
+
+
+@pytest.mark.parametrize("discipline", DISCIPLINES)
+def test_the_cases_are_worth_their_name(discipline):
+    # Tenants compete, and many cases preempt: weighed at a number of its own, for the first of the
+    # examples are the simplest.
+    summaries = []
+
+    @WEIGHED
+    @given(cases_of(discipline))
+    def weigh(case):
+        records, config, cost, options = case
+        theirs = naive.simulate(records, as_oracle_takes_it(config), cost.to_dict(), options)
+        summaries.append(theirs["summary"])
+
+    weigh()
     competing = [s["backlogged_service_difference_max"] > 0 for s in summaries]
     preempting = [s["preemptions"] > 0 for s in summaries]
     assert sum(competing) >= len(summaries) / 5

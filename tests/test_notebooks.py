@@ -10,13 +10,14 @@ from vecsched._jit import JIT_ENABLED
 
 NOTEBOOKS = sorted((Path(__file__).parents[1] / "notebooks").glob("*.ipynb"))
 # A sweep of some hundred points that takes seconds compiled takes an hour as plain Python.
-TOO_SLOW_WITHOUT_JIT = ("fairness", "fidelity", "frontier")
+TOO_SLOW_WITHOUT_JIT = ("fairness", "fidelity", "frontier", "prefix_caching")
 
 each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
 
 def test_there_are_notebooks():
-    assert {"boundary", "fairness", "fidelity", "frontier"} <= {path.stem for path in NOTEBOOKS}
+    expected = {"boundary", "fairness", "fidelity", "frontier", "prefix_caching"}
+    assert expected <= {path.stem for path in NOTEBOOKS}
 
 
 @pytest.fixture
@@ -55,6 +56,14 @@ def test_fidelity_shows_the_real_run_where_it_is(run, shared, monkeypatch):
     text = str([cell.get("outputs") for cell in run(path).cells])
     assert "a real run of vLLM" in text
     assert "made-up" not in text
+
+
+def test_prefix_caching_needs_no_data(run, tmp_path, monkeypatch):
+    (path,) = (path for path in NOTEBOOKS if path.stem == "prefix_caching")
+    monkeypatch.setenv("VECSCHED_SHARED", str(tmp_path / "nothing"))
+    text = str([cell.get("outputs") for cell in run(path).cells])
+    assert "**Made-up conversations.**" in text
+    assert "Mooncake" not in text
 
 
 @each_notebook

@@ -1,35 +1,26 @@
 """Step logs of the real vLLM, and made-up ones: every logged field of every step."""
 
+import json
+
 import pytest
 import scenarios
 
 from sweeps.errors import ScenarioError
-from sweeps.vllm_scenario import (
-    Difference,
-    Step,
-    compare,
-    first_difference,
-    read_scenario,
-    steps_of,
-)
+from sweeps.scenario_file import Step, Summary, read_scenario
+from sweeps.step_log import steps_of
+from sweeps.step_summary import summary_of
+from sweeps.vllm_scenario import Difference, compare, first_difference, summary_difference
 from vecsched import CostModel, simulate
-from vecsched.simulation import Iteration, decisions_until_stuck
+from vecsched.simulation import Decisions, Iteration, decisions_until_stuck
 
 STUCK = "s27_stuck"
-# Synchronous and without prefix caching; the other files there are neither.
-OLDER = (
-    "s09_threshold_lone_request",
-    "s22_priority_self_preempt_goes_on",
-    "s23_priority_ties",
-    "s29_priority_budget_returned",
-)
 
 
 def vectors(shared):
-    files = sorted((shared / "conformance/vllm").glob("*.json"))
-    older = [shared / f"conformance/vllm_0.19/{name}.json" for name in OLDER]
-    assert (len(files), len(older)) == (47, 4)
-    return [*files, *older]
+    folders = {"vllm": 47, "vllm_0.19": 12, "vllm_defaults": 44}
+    files = {name: sorted((shared / "conformance" / name).glob("*.json")) for name in folders}
+    assert {name: len(found) for name, found in files.items()} == folders
+    return [file for found in files.values() for file in found]
 
 
 # The real vLLM.
@@ -40,47 +31,122 @@ def test_every_step_of_vllm(shared):
         scenario = read_scenario(path)
         comparison = compare(scenario)
         assert comparison.difference is None, (path, str(comparison.difference))
-        if scenario.name == STUCK:
-            assert "request 1 can never be served" in comparison.note
-            assert comparison.steps == 4 < len(scenario.steps)
-        else:
-            assert (comparison.steps, comparison.note) == (len(scenario.steps), "")
+        assert comparison.steps == len(scenario.steps)
+        note = "request 1 can never be served" if scenario.name == STUCK else ""
+        assert comparison.note.startswith(note)
+        assert bool(comparison.note) == bool(note)
+
+
+def test_with_and_without_single_blocks_the_decisions_are_the_same(shared):
+    caching = 0
+    for path in vectors(shared):
+        _, trace, config, steps, *_ = read_scenario(path)
+        decisions = decisions_until_stuck(trace, config)
+        logged = decisions_until_stuck(trace, config, log_blocks=True)
+        assert logged[:2] == decisions[:2], path
+        assert decisions.blocks == []
+        assert len(logged.blocks) == config.enable_prefix_caching * len(steps)
+        caching += config.enable_prefix_caching
+    assert caching == 38
+
+
+def what_was_decided(iterations):
+    return [each._replace(start_s=0.0, end_s=0.0) for each in iterations]
 
 
 def test_simulate_takes_the_same_decisions(shared):
-    # `simulate` refuses what could never be served; nobody is refused but in one file.
+    # Where a step need not last a second, in asynchronous runs, only those can be compared in which
+    # nobody comes later. `simulate` refuses what could never be served: somebody in one file.
+    compared = 0
     for path in vectors(shared):
         scenario = read_scenario(path)
         trace, config, steps = scenario.trace, scenario.config, scenario.steps
+        if config.async_scheduling and trace.arrival_s.max() > 0:
+            continue
         result = simulate(trace, config, CostModel.unit(), log_iterations=True)
         if scenario.name == STUCK:
             assert result.requests["reason"].tolist() == ["", "kv_blocks", "", "", ""]
             continue
         iterations = [Iteration(**row) for row in result.iterations.to_dict("records")]
-        assert iterations == decisions_until_stuck(trace, config, CostModel.unit())[0]
-        assert first_difference(steps, list(steps_of(iterations, trace, config))) is None, path
+        decisions = decisions_until_stuck(trace, config)
+        if config.async_scheduling:
+            assert what_was_decided(iterations) == what_was_decided(decisions.iterations), path
+        else:
+            assert iterations == decisions.iterations, path
+            told = list(steps_of(scenario, Decisions(iterations, stuck=None, blocks=[])))
+            assert first_difference(steps, told) is None, path
         assert result.summary["completed"] == len(trace)
-        assert result.summary["preemptions"] == sum(len(step.preempted) for step in steps)
+        logged, summary = scenario.summary, result.summary
+        assert summary["preemptions"] == logged.preemptions
+        if config.enable_prefix_caching:
+            assert summary["evicted_blocks"] == logged.events.get("evicted_blocks", 0), path
+            assert result.requests["cached_tokens"].sum() == logged.cached_tokens
+            assert result.requests["cached_own_tokens"].sum() == logged.cached_tokens_of_resumed
+        compared += 1
+    assert compared == 84 - 1 + 2  # synchronous; the one that is stuck; asynchronous
 
 
-def test_the_version_makes_a_difference(shared):
-    for name in OLDER:
-        scenario = read_scenario(shared / f"conformance/vllm_0.19/{name}.json")
-        newer = scenario._replace(config=scenario.config.replace(vllm_version="0.33"))
-        assert compare(newer).difference is not None
+def test_the_logs_agree_with_their_own_summaries(shared):
+    # So what is counted here is what was counted there, also where nothing is simulated.
+    for path in vectors(shared):
+        scenario = read_scenario(path)
+        assert set(scenario.summary.events) <= COUNTED | NOT_COUNTED
+        told = summary_of(scenario.steps, scenario)
+        assert summary_difference(scenario.summary, told) is None, path
+        assert set(told.events) | {"hit_in_use", "hit_freed"} == COUNTED
 
 
-@pytest.mark.parametrize(
-    ("file", "feature"),
-    [
-        ("vllm_defaults/p02_resume_all_cached.json", "enable_prefix_caching"),
-        ("vllm_defaults/a01_ample.json", "async_scheduling"),
-        ("vllm_0.19/h04_duplicates.json", "enable_prefix_caching"),
-    ],
-)
-def test_what_is_not_modelled(shared, file, feature):
-    with pytest.raises(ScenarioError, match=f"{feature} is on, which is not modelled yet"):
-        read_scenario(shared / "conformance" / file)
+COUNTED = {
+    "several_victims_in_a_step",
+    "threshold_off_lone",
+    "victim_mid_prefill",
+    "victim_in_flight",
+    "victim_last_token_in_flight",
+    "finished_while_waiting",
+    "resumed_with_hit",
+    "resumed_hit_partial",
+    "hit_in_use",
+    "hit_freed",
+}
+NOT_COUNTED = {
+    "admission_stopped_by_evictable",
+    "duplicate_blocks",
+    "empty_step",
+    "evicted_blocks",
+    "hit_capped",
+    "hit_not_computed",
+    "hit_same_step",
+    "self_preempted",
+    "served_after_self_preempt",
+    "skipped_last_in_flight",
+    "victim_already_scheduled",
+}
+
+
+def test_every_setting_makes_a_difference(shared):
+    other = {
+        "vllm_0.19/s22_priority_self_preempt_goes_on": {"vllm_version": "0.33"},
+        "vllm_0.19/a08_priority": {"vllm_version": "0.33"},
+        "vllm_0.19/h06_evicted_from_the_tail": {"vllm_version": "0.33"},
+        "vllm_defaults/h06_evicted_from_the_tail": {"vllm_version": "0.19"},
+        "vllm_defaults/a01_ample": {"async_scheduling": False},
+        "vllm_defaults/b03_shared": {"async_scheduling": False},
+        "vllm_defaults/p02_resume_all_cached": {"async_scheduling": True},
+        "vllm_defaults/h02_hit_in_same_step": {"enable_prefix_caching": False},
+    }
+    for name, change in other.items():
+        scenario = read_scenario(shared / f"conformance/{name}.json")
+        changed = scenario._replace(config=scenario.config.replace(**change))
+        assert compare(changed).difference is not None, name
+
+
+def test_ids_decide(shared, read):
+    path = shared / "conformance/vllm_defaults/h01_hit_in_use_and_freed.json"
+    scenario = json.loads(path.read_text("utf-8"))
+    assert compare(read(scenario)).difference is None
+    for request in scenario["requests"]:
+        del request["hash_ids"]
+    assert compare(read(scenario)).difference.field == "scheduled"
 
 
 # Made-up logs.
@@ -99,47 +165,134 @@ def test_equal(read):
     assert result.iterations["scheduled"].tolist()[-2:] == [[(1, 5)], [(1, 1)]]
 
 
-def test_orders_need_not_be_logged(read):
-    scenario = scenarios.preempting()
-    for step in scenario["steps"]:
-        del step["running_order"], step["waiting_order"]
+@pytest.mark.parametrize(("made_up", "steps"), [(scenarios.sharing, 4), (scenarios.ahead, 9)])
+def test_equal_in_the_second_format(read, made_up, steps):
+    assert compare(read(made_up())) == (steps, None, "")
+
+
+@pytest.mark.parametrize(
+    "optional",
+    [
+        ("running_order", "waiting_order"),
+        ("free_queue", "block_tables"),
+        ("free_queue",),
+        ("summary",),
+    ],
+)
+def test_what_need_not_be_logged(read, optional):
+    scenario = scenarios.ahead()
+    for part in (scenario, *scenario["steps"]):
+        for key in optional:
+            part.pop(key, None)
     assert compare(read(scenario)).difference is None
 
 
-def test_standing_still_for_ever_is_equal(read):
-    comparison = compare(read(scenarios.stuck()))
-    assert comparison.difference is None
-    assert comparison.steps == 2
-    assert comparison.note == (
-        "request 1 can never be served: vLLM's queue stands still from there on"
+def test_one_block_that_two_hold_comes_back_when_both_have_ended(read):
+    # Step 1: request 0 ends and has 3 blocks, of which request 1 holds one.
+    scenario = read(scenarios.sharing())
+    plain, logged = (
+        list(steps_of(scenario, decisions_until_stuck(scenario.trace, scenario.config, **options)))
+        for options in ({}, {"log_blocks": True})
+    )
+    assert [step.free_blocks_after_update for step in logged] == [2, 2, 5, 5]
+    assert [step.free_blocks_after_update for step in plain] == [2, None, None, None]
+    assert [step.free_queue for step in plain] == [None] * 4
+
+
+@pytest.mark.parametrize(("made_up", "head"), [(scenarios.stuck, 1), (scenarios.overtaken, 0)])
+def test_standing_still_is_equal(read, made_up, head):
+    assert compare(read(made_up())) == (
+        5,
+        None,
+        f"request {head} can never be served: vLLM's queue stands still from there on",
     )
 
 
+def test_only_a_log_that_was_cut_off_stands_still_for_ever(read):
+    scenario = scenarios.stuck()
+    del scenario["max_steps"]
+    comparison = compare(read(scenario))
+    assert comparison.difference == (2, "number of steps", 5, 2)
+    assert comparison.note.startswith("request 1 can never be served")
+    scenario["max_steps"] = 7
+    assert compare(read(scenario)).difference == (5, "number of steps", 5, 7)
+
+
+def test_a_log_may_be_cut_off_anywhere(read):
+    scenario = scenarios.preempting()
+    scenario["steps"] = scenario["steps"][:4]
+    assert compare(read({**scenario, "max_steps": 4})) == (4, None, "")
+
+
 PLANTED = {
-    "step": (7, 8),
+    "step": (-1, 20),
     "scheduled": (6, [[1, 4]]),
     "newly_admitted": (0, [1, 0]),
     "resumed": (6, []),
     "preempted": (1, [0]),
     "finished": (5, []),
+    "num_cached_tokens": (6, []),
     "free_blocks_after_schedule": (3, 2),
     "num_running": (1, 2),
     "num_waiting": (2, 0),
     "free_blocks_after_update": (5, 2),
     "running_order": (0, [1, 0]),
     "waiting_order": (4, []),
+    "free_queue": (4, [2]),
+    "block_tables": (6, [[1, [3, 2]]]),
 }
+BLOCKS = ("num_cached_tokens", "free_queue", "block_tables")
 
 
-@pytest.mark.parametrize("field", Step.model_fields)
-def test_a_difference_in_any_field_is_found(read, field):
+@pytest.mark.parametrize(
+    ("made_up", "field"),
+    [(scenarios.preempting, field) for field in PLANTED if field not in BLOCKS]
+    + [(scenarios.ahead, field) for field in PLANTED],
+)
+def test_a_difference_in_any_field_is_found(read, made_up, field):
+    assert PLANTED.keys() == Step.model_fields.keys()
     number, wrong = PLANTED[field]
-    right = read(scenarios.preempting()).steps[number]
-    scenario = scenarios.preempting()
+    scenario = made_up()
+    right = getattr(read(scenario).steps[number], field)
     scenario["steps"][number][field] = wrong
     found = compare(read(scenario)).difference
     assert (found.field, found.step) == (field, wrong if field == "step" else number)
-    assert found.vllm != found.vecsched == getattr(right, field)
+    assert found.vllm != found.vecsched == right
+
+
+def test_a_shared_block_is_counted_once(read):
+    scenario = scenarios.sharing()
+    scenario["steps"][1]["free_blocks_after_update"] = 3
+    found = compare(read(scenario)).difference
+    assert found == (1, "free_blocks_after_update", 3, 2)
+
+
+@pytest.mark.parametrize("field", [field for field in Summary.model_fields if field != "events"])
+def test_a_difference_in_any_count_is_found(read, field):
+    scenario = scenarios.ahead()
+    right = scenario["summary"][field]
+    scenario["summary"][field] = right + 1
+    found = compare(read(scenario)).difference
+    assert found == (None, field, right + 1, right)
+    assert str(found) == f"summary, {field}: vLLM {right + 1}, vecsched {right}"
+
+
+@pytest.mark.parametrize("event", sorted(COUNTED))
+def test_a_difference_in_any_event_is_found(read, event):
+    scenario = scenarios.ahead()
+    events = scenario["summary"]["events"]
+    right = events.get(event, 0)
+    events[event] = right + 1
+    found = compare(read(scenario)).difference
+    assert found == (None, f"events.{event}", right + 1, right)
+
+
+def test_an_event_left_out_never_happened(read):
+    scenario = scenarios.sharing()
+    del scenario["summary"]["events"]["hit_in_use"]
+    assert compare(read(scenario)).difference == (None, "events.hit_in_use", 0, 2)
+    del scenario["summary"]["events"]
+    assert compare(read(scenario)).difference is None
 
 
 def test_the_first_difference_counts(read):
@@ -221,8 +374,8 @@ def changed(part, key, value):
         ({}, "format None, but vllm-v1-scheduler-steps/1 and vllm-v1-scheduler-steps/2 are"),
         ({**scenarios.preempting(), "format": "other/3"}, "format 'other/3', but"),
         ([1], "format [1], but"),
-        (changed("config", "enable_prefix_caching", True), "config: enable_prefix_caching is on"),
-        (changed("config", "async_scheduling", True), "which is not modelled yet"),
+        (changed("config", "block_size", 0), "config.block_size: must be greater than or equal"),
+        (changed("config", "async_scheduling", 1), "config.async_scheduling: must be a valid bool"),
         (changed("config", "policy", "lottery"), "unknown policy 'lottery'"),
         (changed("config", "num_blocks", 1), "kv_blocks must be a whole number from 1"),
         (changed("config", "max_num_seqs", "4"), "config.max_num_seqs: must be a valid integer"),
@@ -231,7 +384,16 @@ def changed(part, key, value):
         ({**scenarios.preempting(), "requests": []}, "requests: "),
         (changed("requests", "id", 5), "requests.1.id is 5, but ids count from 0"),
         (changed("requests", "prompt_len", -4), "must not be negative"),
-        (changed("steps", "free_queue", [1, -2]), "steps.1.free_queue: is not understood"),
+        (changed("requests", "hash_ids", ["a"]), "requests.1.hash_ids.0: must be a valid integer"),
+        (
+            changed("requests", "hash_ids", [1, 2]),
+            "requests.1.hash_ids has length 2, but must have",
+        ),
+        (changed("requests", "hash_ids", []), "one id for each of the prompt's 1 full blocks"),
+        (changed("steps", "free_queue", [1, -2]), "steps.1.free_queue cannot be compared without"),
+        (changed("steps", "block_tables", []), "steps.1.block_tables cannot be compared without"),
+        (changed("steps", "free_list", [1]), "steps.1.free_list: is not understood"),
+        ({**scenarios.ahead(), "summary": {"hits": 1}}, "summary.hits: is not understood"),
         (changed("steps", "scheduled", [[0]]), "steps.1.scheduled.0.1: is missing"),
     ],
 )

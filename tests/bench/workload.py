@@ -33,6 +33,9 @@ CONFIG = SchedulerConfig(
     block_size=16,
 )
 
+# For requests that are all there at time 0.
+AT_ONCE = CONFIG.replace(max_num_batched_tokens=8_192, kv_blocks=None)
+
 
 class Lengths(NamedTuple):
     """How many requests, and how long their outputs are on average; prompts have 1,000 tokens."""
@@ -73,3 +76,28 @@ def saturation_per_s(mean_output: int) -> float:
 def trace_at(load: float, lengths: Lengths = WHOLE) -> Trace:
     """Return requests that arrive at a share of the rate that saturates the scheduler."""
     return drawn(lengths, load * saturation_per_s(lengths.mean_output))
+
+
+def with_tight_kv(config: SchedulerConfig, trace: Trace) -> tuple[SchedulerConfig, float]:
+    """Return the configuration with the most KV at which a tenth of the requests is preempted.
+
+    With the share that is.
+    """
+    too_few, enough = longest_request(trace), CONFIG.kv_blocks
+    while enough - too_few > 16:
+        middle = (too_few + enough) // 2
+        if preempted_share(config.replace(kv_blocks=middle), trace) >= 0.1:
+            too_few = middle
+        else:
+            enough = middle
+    tight = config.replace(kv_blocks=too_few)
+    return tight, preempted_share(tight, trace)
+
+
+def preempted_share(config: SchedulerConfig, trace: Trace) -> float:
+    return simulate(trace, config, COST).summary["preemptions"] / len(trace)
+
+
+def longest_request(trace: Trace) -> int:
+    """Blocks below which some request could never be served."""
+    return -(-int((trace.prompt_tokens + trace.output_tokens).max()) // CONFIG.block_size)

@@ -74,6 +74,52 @@ def test_trace_head(ok, foreign):
     assert records[1] == {"arrival_s": 2, "prompt_tokens": 4, "output_tokens": 0, "tenant": "b"}
 
 
+@pytest.fixture
+def sharing(tmp_path):
+    """Three prompts of 1,200 tokens in 512-token blocks; the second begins as the first does."""
+    path = tmp_path / "m.jsonl"
+    ids = ([0, 1, 2], [0, 1, 3], [4, 5, 6])
+    rows = [
+        {"timestamp": 1000 * n, "input_length": 1200, "output_length": 2, "hash_ids": own}
+        for n, own in enumerate(ids)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def test_trace_commands_tell_and_keep_prefixes(ok, refused, sharing, tmp_path):
+    out, _ = ok("trace", "describe", sharing)
+    rows = {line.split()[0]: line.split()[1:] for line in out.splitlines()}
+    assert rows["prefix_hit_rate"] == ["0.2844"]  # 1,024 of 3,600 tokens
+    out, _ = ok("trace", "head", sharing, "-n", 1)
+    assert out.splitlines()[-1].split()[-3:] == ["0", "1", "2"]
+    parquet, half, both, text = (tmp_path / f"{x}.parquet" for x in ("all", "half", "both", "text"))
+    ok("trace", "convert", sharing, parquet)
+    ok("trace", "scale", parquet, half, "--load", 0.5)
+    assert Trace.read(half).prefix_ids[1].tolist() == [0, 1, 3]
+    assert Trace.read(half).prefix_block_tokens == 512
+    ok("trace", "merge", f"a={parquet}", f"b={half}", "-o", both)
+    figures = json.loads(ok("trace", "describe", both, "--json")[0])
+    assert figures["prefix_blocks_distinct"] == 14  # 7 of either
+    ok("trace", "merge", f"a={parquet}", f"b={half}", "-o", both, "--shared-prefixes")
+    figures = json.loads(ok("trace", "describe", both, "--json")[0])
+    assert figures["prefix_blocks_distinct"] == 7
+    ok("trace", "convert", sharing, text.with_suffix(".jsonl"))
+    again = ("trace", "convert", text.with_suffix(".jsonl"), text)
+    assert "give prefix_block_tokens" in refused(*again)
+    ok(*again, "-O", "prefix_block_tokens=512")
+    assert "CSV has no place" in refused("trace", "convert", sharing, tmp_path / "t.csv")
+
+
+def test_long_lists_are_cut_in_the_middle(ok, tmp_path):
+    path = tmp_path / "m.jsonl"
+    row = {"timestamp": 0, "input_length": 9999, "output_length": 2, "hash_ids": list(range(20))}
+    path.write_text(json.dumps(row))
+    out, _ = ok("trace", "head", path)
+    assert out.splitlines()[-1].split()[-4:] == ["0", "1", "..", "19"]
+    assert len(json.loads(ok("trace", "head", path, "--json")[0])[0]["prefix_ids"]) == 20
+
+
 def test_trace_convert(ok, refused, trace, tmp_path):
     target = tmp_path / "trace.parquet"
     _, err = ok("trace", "convert", trace, target)

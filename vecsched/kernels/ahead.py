@@ -29,11 +29,12 @@ from vecsched.kernels.engine import (
     QUIET,
     STOPPED,
 )
-from vecsched.kernels.paged import end_leaving
+from vecsched.kernels.fair import change_decodes
+from vecsched.kernels.paged import end_leaving, is_steady
 from vecsched.kernels.paged_run import advance_pending, planned_ps, receive_token, run_decodes_alone
 from vecsched.kernels.record import note_lone_gap
 from vecsched.kernels.step import GOES_ON, how_it_goes_on, nothing_is_scheduled, pass_idle_time
-from vecsched.requests import FIRST_TERMINAL
+from vecsched.requests import ACTIVE, FIRST_TERMINAL
 
 # vLLM's engine loop sleeps so long after a step with nothing in it, if requests are left.
 SLEEP_PS = PS_PER_S // 1000
@@ -126,9 +127,15 @@ def receive(engine, now):
     """The tokens on the way have come, at `now`."""
     state, flight = engine.state, engine.flight
     for place in range(state[FIRSTS]):
-        if engine.outcome.status[flight.firsts[place]] < FIRST_TERMINAL:
-            receive_token(engine, flight.firsts[place], now)
+        row = flight.firsts[place]
+        status = engine.outcome.status[row]
+        if status < FIRST_TERMINAL:
+            receive_token(engine, row, now)
+        if status == ACTIVE and is_steady(engine, row):
+            change_decodes(engine.fair, row, 1, state[ITERATION])
     for place in range(state[STOPPED]):
-        engine.members.last_token_ps[flight.stopped[place]] = now
+        row = flight.stopped[place]
+        engine.members.last_token_ps[row] = now
+        change_decodes(engine.fair, row, -1, state[ITERATION])
     state[FIRSTS], state[STOPPED] = 0, 0
     end_leaving(engine, now)

@@ -82,7 +82,8 @@ def start_decoding(engine, row, made):
     delay = 1 if engine.paging_rules.asynchronous else 0
     members.steady_from[row] = engine.record.written[0] + delay
     enter(engine.calendar, members.finishes_in[row], row)
-    change_decodes(engine.fair, row, 1, state[ITERATION])
+    if not engine.paging_rules.asynchronous:
+        change_decodes(engine.fair, row, 1, state[ITERATION])
     state[DECODES] += 1
     state[CONTEXT_TOKENS] += engine.requests.prompt[row] + made
 
@@ -91,6 +92,7 @@ def start_decoding(engine, row, made):
 def stop_decoding(engine, row):
     """`row` takes no token in the next iteration; returns how many it has made."""
     engine.members.last_token_ps[row] = engine.state[NOW]
+    change_decodes(engine.fair, row, -1, engine.state[ITERATION])
     return stop_decoding_after(engine, row, engine.record.written[0] - 1)
 
 
@@ -101,7 +103,6 @@ def stop_decoding_after(engine, row, last_line):
     leave(engine.calendar, members.finishes_in[row], row)
     made = engine.requests.output[row] - (members.finishes_in[row] - state[ITERATION])
     note_period(engine.record, row, members.steady_from[row], last_line)
-    change_decodes(engine.fair, row, -1, state[ITERATION])
     state[DECODES] -= 1
     state[CONTEXT_TOKENS] -= engine.requests.prompt[row] + made
     return made

@@ -33,7 +33,7 @@ from vecsched.kernels.engine import (
     STALLED_SINCE,
     STOPPED,
 )
-from vecsched.kernels.fair import charge_admission
+from vecsched.kernels.fair import change_decodes, charge_admission
 from vecsched.kernels.pool import enter_day, leave_day
 from vecsched.kernels.queue import dequeue, enqueue
 from vecsched.kernels.record import ENDED_WAITING, LEFT, PARKED, PREEMPTED, note_cached, note_change
@@ -58,6 +58,12 @@ def blocks_of(engine, row, tokens):
 def is_steady(engine, row):
     """Tell whether a member decodes in every iteration."""
     return engine.members.prompt_left[row] == STEADY
+
+
+@kernel
+def has_decoded(engine, row):
+    """Tell whether the step on the way holds a decode of a steady member."""
+    return engine.members.steady_from[row] <= engine.record.written[0]
 
 
 @kernel
@@ -91,8 +97,7 @@ def hashed_tokens(engine, row):
     if not engine.paging_rules.asynchronous:
         return computed + chunk
     if is_steady(engine, row):
-        has_begun = engine.members.steady_from[row] <= engine.record.written[0]
-        return computed - 1 if has_begun and chunk == 0 else computed
+        return computed - 1 if has_decoded(engine, row) and chunk == 0 else computed
     if engine.members.prompt_left[row] == LEAVING_AFTER_DECODE:
         return computed - 1
     return computed + chunk
@@ -164,6 +169,7 @@ def end_steady(engine, row, lines_to_come):
     if not engine.paging_rules.asynchronous:
         stalled = engine.state[STALLED_SINCE]
         engine.members.last_token_ps[row] = engine.state[NOW] if stalled == NONE else stalled
+        change_decodes(engine.fair, row, -1, engine.state[ITERATION])
     engine.paging.known[row] = engine.requests.prompt[row] + made
 
 
@@ -207,11 +213,13 @@ def preempt(engine, row):
 @kernel
 def stop_for_now(engine, row):
     """A steady member is scheduled no token; asynchronously one may be on the way all the same."""
-    asynchronous = engine.paging_rules.asynchronous
-    end_steady(engine, row, 1 if asynchronous else 0)
-    if asynchronous:
+    if not engine.paging_rules.asynchronous:
+        end_steady(engine, row, 0)
+        return
+    if has_decoded(engine, row):
         engine.flight.stopped[engine.state[STOPPED]] = row
         engine.state[STOPPED] += 1
+    end_steady(engine, row, 1)
 
 
 @kernel
@@ -226,8 +234,9 @@ def cut_short(engine, row):
     blocks = blocks_of(engine, row, computed_tokens(engine, row))
     hashed = hashed_blocks(engine, row)
     if is_steady(engine, row):
-        if engine.members.steady_from[row] <= engine.record.written[0]:
+        if engine.paging_rules.asynchronous and has_decoded(engine, row):
             engine.state[FLIGHT_STEADY] -= 1
+            change_decodes(engine.fair, row, -1, engine.state[ITERATION])
         end_steady(engine, row, 0)
     elif not is_leaving(engine, row):
         remove_pending(engine, row)
@@ -289,6 +298,9 @@ def end_leaving(engine, now):
         if status >= FIRST_TERMINAL:
             continue
         complete_at(engine, row, now)
+        after = engine.members.prompt_left[row]
+        if engine.paging_rules.asynchronous and after == LEAVING_AFTER_DECODE:
+            change_decodes(engine.fair, row, -1, engine.state[ITERATION])
         if status == WAITING:
             dequeue(engine, row)
             note_change(engine.record, row, ENDED_WAITING)

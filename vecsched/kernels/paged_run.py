@@ -82,7 +82,6 @@ def take_token(engine, row):
     """All known tokens of a member are computed: it gets the next one, now or a step later."""
     state = engine.state
     made = engine.paging.known[row] - engine.requests.prompt[row] + 1
-    charge_token(engine.fair, row)
     state[QUIET] = 0
     if engine.paging_rules.asynchronous:
         engine.flight.firsts[state[FIRSTS]] = row
@@ -100,6 +99,7 @@ def take_token(engine, row):
 @kernel
 def receive_token(engine, row, now):
     """A token of `row` that is no steady decode's has come."""
+    charge_token(engine.fair, row)
     if engine.outcome.first_token_ps[row] == NEVER_PS:
         engine.outcome.first_token_ps[row] = now
     else:

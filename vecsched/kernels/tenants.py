@@ -85,18 +85,23 @@ LARGEST, TIMES_DT, SQUARES_DT, DT, LARGEST_IN_ROW, DIFFERENCES = range(6)
 
 @entry_point
 def share_service(timeline, shares):
-    """Go through all iterations and fill in `shares`."""
+    """Go through all iterations and fill in `shares`.
+
+    Those of 0 s count together with the next one that lasts.
+    """
     lines = timeline.lines
+    shares.gain[:] = 0
     for number in range(len(lines)):
         line = lines[number]
         start_periods(timeline, shares, number)
         boundary, duration = line[START_PS], line[FIRST_PS]
         for _ in range(line[ITERATIONS]):
-            shares.gain[:] = 0
             change_queue(timeline, shares, boundary)
             boundary += duration
             make_tokens(timeline, shares, number, boundary)
-            account_iteration(shares, duration)
+            if duration > 0 or number == len(lines) - 1:
+                account_iteration(shares, duration)
+                shares.gain[:] = 0
             duration += line[STEP_PS]
         end_periods(timeline, shares, number)
         if len(shares.curve) > 0:
