@@ -62,6 +62,7 @@ class Scheduler(NamedTuple):
 
     @property
     def knobs(self) -> dict[str, Any]:
+        """All that is known of its fields."""
         return self.unsaid | self.said
 
 

@@ -10,7 +10,7 @@ from vecsched import CostModel, MetricOptions, Result, SchedulerConfig, simulate
 # What both sides tell of an iteration. The blocks held follow from those that are free.
 ITERATION = (
     *("iteration", "start_ps", "end_ps", "scheduled", "admitted", "preempted", "finished"),
-    *("blocked_reason", "blocked_row", "free_kv_blocks", "slots_in_use"),
+    *("blocked_reason", "blocked_row", "free_kv_blocks", "slots_in_use", "num_cached_tokens"),
 )
 
 

@@ -7,7 +7,8 @@ from typing import Any
 import typer
 
 from sweeps.cli.output import note, print_json
-from sweeps.vllm_scenario import Comparison, compare, read_scenario
+from sweeps.scenario_file import read_scenario
+from sweeps.vllm_scenario import Comparison, compare
 from vecsched.simulation import is_compiled
 
 DIFFERENT = 1  # exit code
@@ -35,9 +36,9 @@ def compare_scenarios(files: Sequence[Path], as_json: bool) -> None:
 
 
 def _line(file: Path, comparison: Comparison) -> str:
-    if comparison.difference is not None:
-        return f"different: {file}: {comparison.difference}"
     remark = f" ({comparison.note})" if comparison.note else ""
+    if comparison.difference is not None:
+        return f"different: {file}: {comparison.difference}{remark}"
     return f"equal: {file}: {comparison.steps:,} steps{remark}"
 
 

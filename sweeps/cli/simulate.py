@@ -66,7 +66,8 @@ def simulate(
     vllm_scenario: Annotated[
         list[Path] | None,
         typer.Option(
-            metavar="FILE...", help="Compare with vLLM's own step logs: equal, or what differs."
+            metavar="FILE...",
+            help="Compare with step logs of the real vLLM: equal, or what differs first.",
         ),
     ] = None,
     as_json: AsJson = False,
