@@ -21,6 +21,8 @@ SWITCHES = (
     "enable_chunked_prefill",
     "long_prefill_token_threshold_adaptive",
     "scheduler_reserve_full_isl",
+    "enable_prefix_caching",
+    "async_scheduling",
 )
 NAMES = ("discipline", "policy", "kv_reserve", "vllm_version", "tenant_weights")
 BELOW = {"watermark": 1, "prediction_error": 10}

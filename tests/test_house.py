@@ -40,6 +40,8 @@ FLOORS = (
     ("vecsched.disciplines.*",),
     ("vecsched.quantiles", "vecsched.replay", "vecsched.pool", "vecsched.columns"),
     ("vecsched.fairness", "vecsched.isolated"),
+    ("vecsched.prefixes", "vecsched.prefix_metrics", "vecsched.block_log"),
+    ("vecsched.cache_state",),
     ("vecsched.assembly", "vecsched.metrics", "vecsched.tenancy", "vecsched.results"),
     ("vecsched.simulation",),
     ("vecsched",),

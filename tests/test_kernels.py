@@ -11,7 +11,7 @@ import pytest
 
 from vecsched._jit import JIT_ENABLED, entry_point
 from vecsched.kernels.bitset import NONE, empty_bitset, insert, least, least_from, remove
-from vecsched.kernels.calendar import empty_calendar, enter, iterations_to_next, leave, due
+from vecsched.kernels.calendar import due, empty_calendar, enter, iterations_to_next, leave
 from vecsched.kernels.stretch import iterations_to_reach, stretch_ps
 
 SIZES = (1, 2, 31, 32, 33, 1024, 1025, 32**3 + 5)

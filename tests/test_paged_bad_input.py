@@ -168,7 +168,8 @@ def test_a_request_that_can_never_fit_does_not_block_the_others():
 def test_a_prompt_that_only_company_may_cut():
     # Whole prompts of up to 8 tokens, but the threshold cuts to 4 when there are two requests.
     changes = {"max_num_batched_tokens": 8, "enable_chunked_prefill": False}
-    config = config_of("vllm", long_prefill_token_threshold=4, **changes)
+    in_step = {"async_scheduling": False, "enable_prefix_caching": False}
+    config = config_of("vllm", long_prefill_token_threshold=4, **changes, **in_step)
     alone = simulate(Trace([0.0], [10], [1]), config, UNIT)
     assert (alone.requests["status"][0], alone.requests["reason"][0]) == ("failed", "token_budget")
     assert alone.requests["finished_s"][0] == 0.0

@@ -379,3 +379,6 @@ def test_the_references_example_is_a_sweep(tmp_path):
         if "watermark" in part:
             assert "That is (3 + 1) x 5 = 20 points" in REFERENCE.read_text("utf-8")
             assert len(space) == 20
+        if "async_scheduling" in part:
+            assert "which is 2 x 2 + 1 = 5 points" in REFERENCE.read_text("utf-8")
+            assert len(space) == 5

@@ -1,13 +1,16 @@
 """Hand-worked runs of the engine: `vllm`, `sarathi`, `prefill_first`, `orca`.
 
-Unless a test says otherwise an iteration lasts a second. Tables hold (start, end, scheduled); the
-arithmetic is in the comments.
+Unless a test says otherwise an iteration lasts a second, and `vllm` schedules in step with the
+output and caches nothing. Tables hold (start, end, scheduled); the arithmetic is in the comments.
 """
 
 from vecsched import CostModel, SchedulerConfig, Trace, simulate
 
 # 1 s an iteration, 0.1 a prefill token, 0.2 a decode, 0.01 a KV token that a decode reads.
 AFFINE = CostModel.affine(1.0, 0.1, 0.2, 0.01)
+
+IN_STEP = {"async_scheduling": False, "enable_prefix_caching": False}
+AS_DEPLOYED = {"async_scheduling": True, "enable_prefix_caching": True}
 
 
 def trace_of(*requests, **columns):
@@ -17,7 +20,7 @@ def trace_of(*requests, **columns):
 
 def run(trace, discipline, cost=None, **changes):
     small = {"max_batch_size": 4, "max_num_batched_tokens": 8, "block_size": 4}
-    config = SchedulerConfig(discipline=discipline, **small | changes)
+    config = SchedulerConfig(discipline=discipline, **small | IN_STEP | changes)
     return simulate(trace, config, cost or CostModel.unit(), log_iterations=True)
 
 
@@ -65,6 +68,32 @@ def test_vllm_preempts_and_computes_anew():
     assert column(result, "blocked_kv_blocks_s") == [0.0, 2.0]
     assert column(result, "max_itl_s") == [1.0, 3.0]  # tokens at 1, 2 and 5
     assert result.summary["recomputed_tokens"] == 5
+
+
+def test_vllm_as_deployed():
+    # Preempted as above, but row 1 finds 4 of its 6 tokens, and a step is decided one step ahead.
+    result = run(preempting(), "vllm", kv_blocks=5, block_size=2, **AS_DEPLOYED)
+    assert table(result) == [
+        (0, 0, [(0, 3), (1, 4)]),  # nothing to wait for: the next one is decided at once
+        (0, 1, [(0, 1), (1, 1)]),  # for the output of the first
+        (1, 2, [(0, 1)]),  # row 0 wants a third block: row 1 gives its three
+        (2, 3, [(0, 1)]),  # row 1 has both tokens: 6 are known, for 3 blocks of 2 that are free
+        # The last token of row 0 is on the way and comes at 4. An empty step: 1 ms of sleep.
+        (3, 4.001, []),
+        (4.001, 4.001, [(1, 2)]),  # two full blocks found; the worker is at it until 5.001
+        (4.001, 5.001, []),
+    ]
+    assert each(result, "preempted") == [[], [], [1], [], [], [], []]
+    assert each(result, "finished") == [[], [], [], [], [0], [], [1]]
+    assert each(result, "free_kv_blocks") == [1, 0, 2, 2, 2, 2, 2]
+    assert each(result, "num_cached_tokens") == [[], [], [], [], [], [(1, 4)], []]
+    assert column(result, "finished_s") == [4.0, 5.001]
+    assert column(result, "recomputed_tokens") == [0, 1]  # 5 lost, 4 of them found again
+    assert column(result, "cached_own_tokens") == [0, 4]
+
+
+def test_by_default_vllm_is_as_deployed():
+    assert SchedulerConfig(discipline="vllm", **AS_DEPLOYED) == SchedulerConfig(discipline="vllm")
 
 
 def test_vllm_what_strictness_costs():

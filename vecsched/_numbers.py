@@ -3,6 +3,8 @@
 from numbers import Integral, Real
 from typing import Any
 
+MAX_TOKENS = 2**31 - 1
+
 
 def is_number(value: Any) -> bool:
     """Tell whether a value is a real number; NaN and infinity are."""

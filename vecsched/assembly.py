@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from vecsched.cache_state import cache_state, with_moves
 from vecsched.clock import HORIZON_PS, NEVER_PS, PS_PER_S, to_ps
 from vecsched.columns import discipline_of, once_per_trace, requests_of
 from vecsched.config import SchedulerConfig
@@ -15,7 +16,6 @@ from vecsched.cost import CostModel, CostTables
 from vecsched.errors import ClockOverflowError
 from vecsched.fairness import fair_state
 from vecsched.kernels.bitset import NONE, empty_bitset
-from vecsched.kernels.cache import NO_CACHE, POOL, RUNS, Cache, empty_runs, full_pool
 from vecsched.kernels.calendar import empty_calendar
 from vecsched.kernels.engine import (
     EVERY_POSITION,
@@ -40,16 +40,11 @@ from vecsched.kernels.engine import (
     Paging,
     PagingRules,
     Queue,
-    Requests,
 )
 from vecsched.kernels.record import Record
 from vecsched.mixed_attention import longest_ps as longest_attention_ps
 from vecsched.policies import as_believed, order_of, parse_policy
-from vecsched.prefixes import block_keys, has_common_prefixes
 from vecsched.trace import Trace
-
-# More blocks than all requests take are never needed, but in a small pool numbers can be looked at.
-_SMALL_POOL = 65536
 
 
 class RunOptions(NamedTuple):
@@ -59,12 +54,14 @@ class RunOptions(NamedTuple):
         logging: keep what every single iteration did.
         refuses: fail requests that can never be served; otherwise they block the queue.
         tick_ps: what every iteration lasts; 0: what it costs. Of asynchronous runs.
-        log_blocks: keep the cache block by block, and every move of a block.
+        block_by_block: keep the free queue of the cache so, whatever would do.
+        log_blocks: keep every move of a block; with `block_by_block`.
     """
 
     logging: bool = False
     refuses: bool = True
     tick_ps: int = 0
+    block_by_block: bool = False
     log_blocks: bool = False
 
 
@@ -95,7 +92,7 @@ def assemble(
     tables = cost.tables(config.max_num_batched_tokens, config.max_batch_size)
     requests = requests_of(trace, config, limits)
     check_range(trace, tables, limits)
-    cache = _cache(trace, config, requests, options.log_blocks)
+    cache = cache_state(trace, config, block_by_block=options.block_by_block)
     state = np.zeros(STATE_SIZE, np.int64)
     state[FREE_KV] = limits.kv_capacity
     state[HEAD], state[REASON], state[WATCH] = NONE, NOT_BLOCKED, EVERY_POSITION
@@ -191,55 +188,12 @@ def _paging(trace: Trace, config: SchedulerConfig, prompt: np.ndarray) -> Paging
         ahead=np.empty(n, np.int64),
         known=prompt[:n].copy(),
         chunk=np.zeros(n, np.int64),
+        lost=np.empty(n, np.int64),
         stamp=np.empty(n, np.int64),
         left_out=np.zeros(n, np.bool_),
         urgency=urgency,
         kv_growth=np.zeros((1, 2), np.int64),
     )
-
-
-def cache_kind(trace: Trace, config: SchedulerConfig) -> int:
-    """How the free queue is kept; see `kernels.cache`."""
-    if config.discipline != "vllm" or not config.enable_prefix_caching:
-        return NO_CACHE
-    if config.kv_reserve == "full":
-        return NO_CACHE
-    # Runs hold if nobody finds another's blocks, and a victim has not been scheduled in this step.
-    by_priority = parse_policy(config.policy)[0] == "priority"
-    if by_priority or config.vllm_version == "0.19" or has_common_prefixes(trace):
-        return POOL
-    return RUNS
-
-
-def _cache(trace: Trace, config: SchedulerConfig, requests: Requests, log_blocks: bool) -> Cache:
-    kind = cache_kind(trace, config)
-    if log_blocks and kind == RUNS:
-        kind = POOL
-    size = config.block_size if kind == POOL else 1
-    blocks, keys, begin = 0, np.empty(0, np.int32), np.zeros(1, np.int64)
-    if kind == POOL:
-        keys, begin = once_per_trace(
-            trace,
-            ("block_keys", size, config.max_model_len),
-            lambda: block_keys(trace, requests.prompt, requests.output, size),
-        )
-        # Without a bound every block taken is a new one.
-        blocks = len(keys) if config.kv_blocks is None else config.kv_blocks
-        blocks = min(blocks, max(len(keys), _SMALL_POOL))
-    return Cache(
-        kind=kind,
-        bare_last=config.vllm_version == "0.19",
-        runs=empty_runs(len(trace) if kind == RUNS else 0),
-        pool=full_pool(blocks, keys, begin, size),
-    )
-
-
-def with_moves(record: Record, cache: Cache, slots: int) -> Record:
-    """Return the record with room for the moves of blocks."""
-    # At one boundary, each member gives up what it holds and takes as much again, at most.
-    longest = int(np.diff(cache.pool.begin).max(initial=0))
-    room = 2 * (2 * slots * longest) + 8 * len(record.lines)
-    return record._replace(moves=np.empty((room, 4), np.int64))
 
 
 def _urgency(trace: Trace) -> np.ndarray:

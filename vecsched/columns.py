@@ -70,11 +70,16 @@ def _check_capacity(config: SchedulerConfig, kv_need: np.ndarray, door: np.ndarr
 
 def _work(trace: Trace, max_model_len: int | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(arrival in ps, prompt, output as cut to the model's length), in arrival order."""
-    prompt, output = trace.prompt_tokens[trace.order], trace.output_tokens[trace.order]
-    if max_model_len is not None:
-        room = max_model_len - prompt
-        output = np.where(room > 0, np.minimum(output, room), output)
-    return to_ps(trace.arrival_s[trace.order]), prompt, output
+    output = cut_outputs(trace, max_model_len)[trace.order]
+    return to_ps(trace.arrival_s[trace.order]), trace.prompt_tokens[trace.order], output
+
+
+def cut_outputs(trace: Trace, max_model_len: int | None) -> np.ndarray:
+    """Output tokens as cut to the model's length, in row order: int64 (n,)."""
+    if max_model_len is None:
+        return trace.output_tokens
+    room = max_model_len - trace.prompt_tokens
+    return np.where(room > 0, np.minimum(trace.output_tokens, room), trace.output_tokens)
 
 
 def _kv_key(config: SchedulerConfig) -> tuple[Any, ...]:

@@ -4,14 +4,32 @@ A block's *key* stands for its tokens and all before them, as vLLM's chained blo
 blocks have the same key exactly if two requests begin alike up to their ends.
 """
 
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
 import numpy as np
 
-from vecsched.columns import once_per_trace
+from vecsched.columns import cut_outputs
 from vecsched.errors import InputError
+from vecsched.kernels.keys import Prompts, fill_block_keys
 from vecsched.ragged import Ragged
 from vecsched.trace import Trace
 
-_MOST_BLOCKS = 2**31 - 1
+_MOST_KEYS = 2**31 - 1
+
+
+class BlockKeys(NamedTuple):
+    """Keys of the blocks of all requests, in the trace's row order.
+
+    Attributes:
+        keys: int32, one request's after another's.
+        begin: int64 (n,), where each request's begin.
+        different: keys there are.
+    """
+
+    keys: np.ndarray
+    begin: np.ndarray
+    different: int
 
 
 def has_common_prefixes(trace: Trace) -> bool:
@@ -22,100 +40,77 @@ def has_common_prefixes(trace: Trace) -> bool:
     return count < len(nodes.values)
 
 
-def block_keys(
-    trace: Trace, prompt: np.ndarray, output: np.ndarray, block_size: int
-) -> tuple[np.ndarray, np.ndarray]:
+def block_keys(trace: Trace, block_size: int, max_model_len: int | None) -> BlockKeys:
     """Number the blocks of all requests.
 
     Args:
         trace: the requests.
-        prompt: int64 (n,), tokens, in arrival order.
-        output: int64 (n,), tokens as cut to the model's length, in arrival order.
         block_size: tokens of a block.
-
-    Returns:
-        (keys, begin): int32, the keys of each request's blocks, one request after another in
-        arrival order; int64 (n + 1,), where each begins.
+        max_model_len: what their outputs are cut to.
 
     Raises:
         InputError: there are too many blocks to number.
     """
-    # The last token's KV is never computed, and a prompt alone has no more blocks than this.
+    return _once(
+        trace,
+        ("block_keys", block_size, max_model_len),
+        lambda: _number_blocks(trace, block_size, cut_outputs(trace, max_model_len)),
+    )
+
+
+def _number_blocks(trace: Trace, block_size: int, output: np.ndarray) -> BlockKeys:
+    prompt = trace.prompt_tokens
+    # The last token's KV is never computed.
     blocks = -(-np.maximum(prompt + output - 1, prompt) // block_size)
-    begin = np.concatenate([[0], np.cumsum(blocks)])
-    total = int(begin[-1])
-    if total > _MOST_BLOCKS:
+    ends = np.cumsum(blocks)
+    shared, count, id_tokens = np.zeros_like(blocks), 0, 1
+    nodes = Ragged(np.empty(0, np.int64), np.zeros(len(trace) + 1, np.int64))
+    if trace.prefix_ids is not None:
+        (nodes, count), id_tokens = _nodes(trace), trace.prefix_block_tokens
+        # Only full blocks of the prompt can be found by others.
+        shared = np.minimum(nodes.lengths * id_tokens, prompt) // block_size
+    first_own = count * -(-id_tokens // block_size)
+    different = first_own + int((blocks - shared).sum())
+    if max(different, int(ends[-1])) > _MOST_KEYS:
         raise InputError(
-            f"{total} KV blocks of {block_size} tokens are too many to keep apart; "
-            "set enable_prefix_caching to false",
+            f"{ends[-1]} KV blocks of {block_size} tokens are too many to keep apart; set "
+            "enable_prefix_caching to false, or block_size to more",
             field="block_size",
+            value=block_size,
         )
-    if trace.prefix_ids is None:
-        return np.arange(total, dtype=np.int32), begin
-    nodes, count = _nodes(trace)
-    shared, node, part, parts = _shared_blocks(trace, nodes, prompt, block_size)
-    if count * parts + total > _MOST_BLOCKS:
-        raise InputError("too many different prefixes to keep apart", field="prefix_ids")
-    # What is a request's own is numbered behind all that can be shared.
-    keys = np.arange(total, dtype=np.int64) + count * parts
-    lengths = np.minimum(shared, blocks)
-    place = np.repeat(begin[:-1], lengths) + _within(lengths)
-    keys[place] = node * parts + part
-    return _dense(keys), begin
-
-
-def _shared_blocks(
-    trace: Trace, nodes: Ragged, prompt: np.ndarray, block_size: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
-    """(shareable blocks of each request; node and part of each of them; parts of a node at most).
-
-    A block is shareable if it lies in the prompt and under the ids. Its node is that of the id that
-    its last token belongs to, its part the block's place among those that end under that id.
-    """
-    tokens = trace.prefix_block_tokens
-    covered = np.minimum(nodes.lengths * tokens, prompt)
-    shared = covered // block_size
-    block = _within(shared)
-    last_id = ((block + 1) * block_size - 1) // tokens
-    first_block = -(-(last_id * tokens + 1) // block_size) - 1
-    node = nodes.values[np.repeat(nodes.begin[:-1], shared) + last_id]
-    return shared, node, block - first_block, -(-tokens // block_size)
+    keys = np.empty(int(ends[-1]), np.int32)
+    prompts = Prompts(ends - blocks, blocks, shared, nodes.values, nodes.begin)
+    fill_block_keys(prompts, block_size, id_tokens, first_own, keys)
+    return BlockKeys(keys, prompts.begin, different)
 
 
 def _nodes(trace: Trace) -> tuple[Ragged, int]:
-    """Number the nodes of the tree of prefixes: (node of each id, in arrival order; how many)."""
-    return once_per_trace(trace, "prefix_nodes", lambda: _number_nodes(trace))
+    """Number the nodes of the tree of prefixes: (node of each id, how many)."""
+    ids = trace.prefix_ids
+    assert ids is not None
+    return _once(trace, "prefix_nodes", lambda: _number_nodes(ids))
 
 
-def _number_nodes(trace: Trace) -> tuple[Ragged, int]:
-    assert trace.prefix_ids is not None
-    ids = trace.prefix_ids.take(trace.order)
+def _number_nodes(ids: Ragged) -> tuple[Ragged, int]:
     code = np.unique(ids.values, return_inverse=True)[1].astype(np.int64)
-    lengths = ids.lengths
     nodes = np.empty(len(code), np.int64)
     codes, count = int(code.max(initial=-1)) + 1, 0
-    rows = np.flatnonzero(lengths > 0)
+    rows = np.flatnonzero(ids.lengths > 0)
     parent = np.zeros(len(rows), np.int64)
     # All requests level by level: an id behind the same node is the same node.
-    for level in range(int(lengths.max(initial=0))):
-        still = lengths[rows] > level
+    for level in range(int(ids.lengths.max())):
+        still = ids.lengths[rows] > level
         rows, parent = rows[still], parent[still]
         place = ids.begin[:-1][rows] + level
         found, inverse = np.unique(parent * codes + code[place], return_inverse=True)
         parent = count + inverse
         nodes[place] = parent
         count += len(found)
-    return Ragged(nodes, ids.begin), count
+    return Ragged(nodes, ids.begin.copy()), count
 
 
-def _within(lengths: np.ndarray) -> np.ndarray:
-    """Return 0..length-1 for each length, one after another."""
-    begin = np.cumsum(lengths) - lengths
-    return np.arange(int(lengths.sum())) - np.repeat(begin, lengths)
-
-
-def _dense(keys: np.ndarray) -> np.ndarray:
-    """Renumber keys without gaps, in int32."""
-    used = np.zeros(int(keys.max(initial=-1)) + 1, bool)
-    used[keys] = True
-    return (np.cumsum(used) - 1)[keys].astype(np.int32)
+def _once(trace: Trace, key: Any, compute: Callable[[], Any]) -> Any:
+    """Return what `compute` returned for this trace first, or for one scaled to another load."""
+    if key not in trace.timeless_memo:
+        trace.timeless_memo[key] = compute()
+    return trace.timeless_memo[key]

@@ -1,4 +1,4 @@
-"""Rows of different lengths in two flat arrays."""
+"""Rows of different lengths in two flat arrays, such as the prefix ids of a trace."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from vecsched._numbers import is_whole_number
+from vecsched._numbers import MAX_TOKENS, is_whole_number
 from vecsched.errors import InputError
 
 
@@ -56,6 +56,39 @@ class Ragged:
         begin = np.concatenate([[0], np.cumsum(lengths)])
         source = np.repeat(self.begin[:-1][rows] - begin[:-1], lengths) + np.arange(begin[-1])
         return Ragged(self.values[source], begin)
+
+
+def prefix_rows(
+    given: Ragged | Iterable[Sequence[int]] | None, tokens: int, prompt: np.ndarray
+) -> Ragged | None:
+    """Return the prefix ids of a trace, checked and read-only.
+
+    Args:
+        given: a row of ids for each request, or None.
+        tokens: what an id stands for.
+        prompt: int64 (n,), the prompts' tokens.
+
+    Raises:
+        InputError: `tokens` is out of range, a row is missing, or has more ids than its prompt has
+            room for, or something that is no whole number.
+    """
+    if given is None:
+        return None
+    if not is_whole_number(tokens) or not 1 <= tokens <= MAX_TOKENS:
+        problem = f"must be a whole number from 1 to {MAX_TOKENS}: the tokens of one prefix id"
+        raise InputError(problem, source="Trace", field="prefix_block_tokens", value=tokens)
+    ids = given if isinstance(given, Ragged) else Ragged.of(given, "prefix_ids")
+    if len(ids) != len(prompt):
+        problem = f"has {len(ids)} rows, but arrival_s has {len(prompt)}"
+        raise InputError(problem, source="Trace", field="prefix_ids")
+    too_many = ids.lengths > -(-prompt // int(tokens))
+    if too_many.any():
+        row = int(np.argmax(too_many))
+        problem = f"more ids of {tokens} tokens than a prompt of {prompt[row]} tokens has room for"
+        raise InputError(problem, source="Trace", row=row, field="prefix_ids", value=len(ids[row]))
+    ids.values.flags.writeable = False
+    ids.begin.flags.writeable = False
+    return ids
 
 
 def _is_list_of_int64(values: Any) -> bool:

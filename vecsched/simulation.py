@@ -22,6 +22,7 @@ from vecsched.kernels.engine import (
     QUEUED,
     QUIET,
     RECORD_FULL,
+    RUNS_ARE_NOT_ENOUGH,
     Engine,
 )
 from vecsched.metrics import summarise
@@ -109,7 +110,9 @@ def decisions_until_stuck(
         log_blocks: keep the KV cache block by block and tell where each block is; the decisions
             are the same.
     """
-    options = RunOptions(True, refuses=False, tick_ps=PS_PER_S, log_blocks=log_blocks)
+    options = RunOptions(
+        True, refuses=False, tick_ps=PS_PER_S, block_by_block=log_blocks, log_blocks=log_blocks
+    )
     engine, status = _run(trace, config, CostModel.unit(), options)
     stuck = None if status == FINISHED else trace.id[trace.order[engine.state[HEAD]]]
     order = trace.order.tolist()
@@ -126,16 +129,20 @@ def decisions_until_stuck(
 def _run(
     trace: Trace, config: SchedulerConfig, cost: CostModel, options: RunOptions
 ) -> tuple[Engine, int]:
-    # Six lines a request hold most runs; one that needs more is run again with twice the room.
+    # Six lines a request hold most runs; one that needs more is run again with twice the room, and
+    # one that needs the cache block by block is run again with it.
     capacity = 6 * len(trace) + 1024
     while True:
         record = _records.borrow(capacity, config.max_batch_size, options.logging)
         engine = assemble(trace, config, cost, record, options)
         status = discipline_of(config).run(engine)
-        if status != RECORD_FULL:
+        if status not in (RECORD_FULL, RUNS_ARE_NOT_ENOUGH):
             return engine, status
         _records.give_back(record)
-        capacity *= 2
+        if status == RECORD_FULL:
+            capacity *= 2
+        else:
+            options = options._replace(block_by_block=True)
 
 
 def _result(

@@ -10,12 +10,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from vecsched._numbers import is_number, is_whole_number
+from vecsched._numbers import MAX_TOKENS, is_number
 from vecsched.clock import HORIZON_S, fits, to_ps
 from vecsched.errors import InputError
-from vecsched.ragged import Ragged
-
-MAX_TOKENS = 2**31 - 1
+from vecsched.ragged import Ragged, prefix_rows
 
 # File formats live one package up, in the driver; the one wheel holds both. Looked up by name when
 # a file is read, so that the engine imports nothing from above.
@@ -118,7 +116,7 @@ class Trace:
             object.__setattr__(self, name, column)
         if requests == 0:
             raise InputError("the trace is empty: at least one request is needed", source="Trace")
-        prefixes = _prefixes(prefix_ids, prefix_block_tokens, prompt)
+        prefixes = prefix_rows(prefix_ids, prefix_block_tokens, prompt)
         object.__setattr__(self, "prefix_ids", prefixes)
         tokens = 0 if prefixes is None else int(prefix_block_tokens)
         object.__setattr__(self, "prefix_block_tokens", tokens)
@@ -156,7 +154,9 @@ class Trace:
             for name in _OPTIONAL_TIMES
             if (column := getattr(self, name)) is not None
         }
-        return replace(self, arrival_s=arrival, **moved)
+        scaled = replace(self, arrival_s=arrival, **moved)
+        scaled.__dict__["timeless_memo"] = self.timeless_memo
+        return scaled
 
     @cached_property
     def order(self) -> np.ndarray:
@@ -182,6 +182,11 @@ class Trace:
     def backward_steps(self) -> int:
         """How many rows arrive before the row ahead of them."""
         return int((np.diff(self.arrival_s) < 0).sum())
+
+    @cached_property
+    def timeless_memo(self) -> dict[Any, Any]:
+        """The like of `memo`, of what does not depend on arrivals: shared by all scaled traces."""
+        return {}
 
     @cached_property
     def memo(self) -> dict[Any, Any]:
@@ -261,28 +266,6 @@ def _instants(name: str, values: Any) -> np.ndarray:
     )
     # An instant beyond the clock never comes: the same as none.
     return np.where(fits(column), column, np.nan)
-
-
-def _prefixes(
-    given: Ragged | Iterable[Sequence[int]] | None, tokens: int, prompt: np.ndarray
-) -> Ragged | None:
-    if given is None:
-        return None
-    if not is_whole_number(tokens) or not 1 <= tokens <= MAX_TOKENS:
-        problem = f"must be a whole number from 1 to {MAX_TOKENS}: the tokens of one prefix id"
-        raise InputError(problem, source="Trace", field="prefix_block_tokens", value=tokens)
-    ids = given if isinstance(given, Ragged) else Ragged.of(given, "prefix_ids")
-    if len(ids) != len(prompt):
-        problem = f"has {len(ids)} rows, but arrival_s has {len(prompt)}"
-        raise InputError(problem, source="Trace", field="prefix_ids")
-    too_many = ids.lengths > -(-prompt // int(tokens))
-    if too_many.any():
-        row = int(np.argmax(too_many))
-        problem = f"more ids of {tokens} tokens than a prompt of {prompt[row]} tokens has room for"
-        raise InputError(problem, source="Trace", row=row, field="prefix_ids", value=len(ids[row]))
-    ids.values.flags.writeable = False
-    ids.begin.flags.writeable = False
-    return ids
 
 
 def _labels(name: str, values: Iterable[Any]) -> np.ndarray:

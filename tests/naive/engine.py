@@ -144,6 +144,9 @@ class Engine:
         if request.admitted_ps is None:
             request.admitted_ps = self.now_ps
             self.order.on_first_admission(request)
+        # What a preemption took and the cache does not give back is computed once more.
+        request.recomputed_tokens += max(request.lost_tokens - request.computed, 0)
+        request.lost_tokens = 0
         self.leave_queue(request)
         self.active.append(request)
         request.status = "active"
@@ -160,7 +163,7 @@ class Engine:
         request.status = "waiting"
         self.kv.give_back(request)
         request.preemptions += 1
-        request.recomputed_tokens += request.computed
+        request.lost_tokens = request.computed
         request.computed = request.pending = 0
 
     @property

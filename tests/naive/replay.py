@@ -22,7 +22,7 @@ class Replay:
         self.gone = set()  # ended, though perhaps still in a static batch
         self.admitted, self.completed = set(), set()
         self.computed, self.generated, self.scheduled = Counter(), Counter(), Counter()
-        self.preemptions, self.recomputed = Counter(), Counter()
+        self.preemptions, self.recomputed, self.lost_in_all = Counter(), Counter(), Counter()
         self.pending, self.cached = Counter(), Counter()
         self.lost = Counter()  # by a preemption, of those not resumed since
 
@@ -70,7 +70,7 @@ class Replay:
             self.members.remove(row)
             self.preemptions[row] += 1
             self.lost[row] = self.computed[row]
-            self.recomputed[row] += self.computed[row]
+            self.lost_in_all[row] += self.computed[row]
             self.computed[row] = self.pending[row] = 0
         if it["preempted"]:
             assert self.config["discipline"] in PAGED, it
@@ -102,6 +102,7 @@ class Replay:
         if row not in self.admitted:
             assert tokens == 0 or self.requests[row].get("prefix_ids"), (it, row)
         self.cached[row] += tokens
+        self.recomputed[row] += max(self.lost[row] - tokens, 0)
         self.computed[row], self.lost[row] = tokens, 0
 
     # Tokens.
@@ -228,7 +229,7 @@ class Replay:
             assert (row["first_token_ps"] is None) == (self.generated[i] == 0), row
             if self.config["enable_prefix_caching"]:
                 assert row["cached_tokens"] == self.cached[i], row
-            needed = self.prompt[i] + self.output[i] - 1 + row["recomputed_tokens"]
+            needed = self.prompt[i] + self.output[i] - 1 + self.lost_in_all[i]
             if row["status"] == "completed":
                 without = self.cached[i] + self.lost[i]
                 assert self.scheduled[i] == needed - without, (row, self.scheduled[i])

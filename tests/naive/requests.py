@@ -48,6 +48,7 @@ class Request:
     blocked_ps: dict = field(default_factory=lambda: dict.fromkeys(BLOCK_REASONS, 0))
     preemptions: int = 0
     recomputed_tokens: int = 0
+    lost_tokens: int = 0  # to the latest preemption, while it waits
     looked_up_tokens: int = 0  # known at each of its admissions
     cached_tokens: int = 0  # of these, taken from the cache
     cached_own_tokens: int = 0  # of these, when it was resumed

@@ -35,7 +35,7 @@ def tenant_summary(by_arrival, iterations, config):
 
 
 def lasting(iterations):
-    """Each iteration that lasts, behind those of 0 s ahead of it; perhaps some of 0 s at the end."""
+    """Each iteration that lasts, behind those of 0 s ahead of it; some of 0 s may be at the end."""
     groups, group = [], []
     for it in iterations:
         group.append(it)

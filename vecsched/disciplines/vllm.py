@@ -14,7 +14,7 @@ from vecsched.kernels.ahead import run_ahead
 from vecsched.kernels.arrivals import join_arrivals
 from vecsched.kernels.chunked import admit, schedule_running
 from vecsched.kernels.engine import EVERY_POSITION, KV_BLOCKS, MEMBERS, QUEUED, WATCH
-from vecsched.kernels.paged import gather_due
+from vecsched.kernels.leaving import gather_due
 from vecsched.kernels.queue import promote_overdue, shut_gates
 from vecsched.kernels.step import GOES_ON, end_expired, run_batch
 

@@ -30,7 +30,8 @@ from vecsched.kernels.engine import (
     STOPPED,
 )
 from vecsched.kernels.fair import change_decodes
-from vecsched.kernels.paged import end_leaving, is_steady
+from vecsched.kernels.leaving import end_leaving
+from vecsched.kernels.paged import is_steady
 from vecsched.kernels.paged_run import advance_pending, planned_ps, receive_token, run_decodes_alone
 from vecsched.kernels.record import note_lone_gap
 from vecsched.kernels.step import GOES_ON, how_it_goes_on, nothing_is_scheduled, pass_idle_time

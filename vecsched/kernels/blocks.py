@@ -51,10 +51,10 @@ def look_up(engine, row):
     """
     if engine.cache.kind == NO_CACHE:
         return 0, 0
-    if engine.cache.kind == RUNS:
-        kept = engine.cache.runs.kept[row]
-        return kept, kept
     most = (engine.paging.known[row] - 1) // engine.paging_rules.block_size
+    if engine.cache.kind == RUNS:
+        kept = min(engine.cache.runs.kept[row], most)
+        return kept, kept
     return find_blocks(engine.cache.pool, row, most)
 
 
@@ -66,8 +66,9 @@ def hold_cached(engine, row, blocks):
     outcome.cached[row] += tokens
     if outcome.preemptions[row] > 0:
         outcome.cached_again[row] += tokens
+        outcome.recomputed[row] += max(engine.paging.lost[row] - tokens, 0)
     if engine.cache.kind == RUNS:
-        adopt_run(engine, row)
+        adopt_run(engine, row, blocks)
     elif engine.cache.kind == POOL:
         hold_found(engine, row, blocks)
 

@@ -23,12 +23,14 @@ class Runs(NamedTuple):
         kept: blocks of the request that are still there: its first ones.
         dead: blocks that nobody can find, between the run ahead and this one.
         ahead, behind: the neighbours' rows, or NONE.
+        left: whether one of its blocks was left behind in the queue when it was admitted again.
     """
 
     kept: np.ndarray
     dead: np.ndarray
     ahead: np.ndarray
     behind: np.ndarray
+    left: np.ndarray
 
 
 class Pool(NamedTuple):
@@ -80,36 +82,40 @@ class Cache(NamedTuple):
 
 def empty_runs(requests: int) -> Runs:
     """Return no runs, with room for one of each request."""
-    columns = [np.zeros(requests, np.int64) for _ in range(4)]
-    return Runs(*columns)
+    kept, dead, ahead, behind = np.zeros((4, requests), np.int64)
+    return Runs(kept, dead, ahead, behind, left=np.zeros(requests, np.bool_))
 
 
-def full_pool(blocks: int, keys: np.ndarray, begin: np.ndarray, block_size: int) -> Pool:
+def full_pool(
+    blocks: int, different: int, keys: np.ndarray, begin: np.ndarray, block_size: int
+) -> Pool:
     """Return a pool of free blocks, in order of their numbers.
 
     Args:
         blocks: how many.
-        keys: int32, of the blocks of all requests, one request after another.
-        begin: int64 (n + 1,), where each request's begin.
+        different: keys there are.
+        keys: int32, of the blocks of all requests.
+        begin: int64 (n,), where each request's begin.
         block_size: tokens of a block.
     """
     number = np.arange(blocks + 1, dtype=np.int32)
-    requests = len(begin) - 1
-    largest = int(keys.max(initial=-1))
     return Pool(
         after=np.roll(number, -1),
         before=np.roll(number, 1),
         holders=np.zeros(blocks + 1, np.int32),
         key=np.full(blocks + 1, NONE, np.int32),
         twin=np.empty(blocks + 1, np.int32),
-        first=np.full(largest + 1, NONE, np.int32),
+        first=np.full(different, NONE, np.int32),
         keys=keys,
         begin=begin,
         table=np.empty(len(keys), np.int32),
-        held=np.zeros(requests, np.int64),
-        hashed=np.zeros(requests, np.int64),
+        held=np.zeros(len(begin), np.int64),
+        hashed=np.zeros(len(begin), np.int64),
         day_first=np.full(block_size, NONE, np.int64),
         day_last=np.full(block_size, NONE, np.int64),
-        day_after=np.empty(requests, np.int64),
-        day_before=np.empty(requests, np.int64),
+        day_after=np.empty(len(begin), np.int64),
+        day_before=np.empty(len(begin), np.int64),
     )
+
+
+NO_POOL = full_pool(0, 0, np.empty(0, np.int32), np.empty(0, np.int64), 0)

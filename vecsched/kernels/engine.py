@@ -17,7 +17,7 @@ from vecsched.kernels.fair import Fair
 from vecsched.kernels.record import Record, is_full
 
 # What a run returns.
-FINISHED, CLOCK_OVERFLOW, NO_PROGRESS, RECORD_FULL = range(4)
+FINISHED, CLOCK_OVERFLOW, NO_PROGRESS, RECORD_FULL, RUNS_ARE_NOT_ENOUGH = range(5)
 
 # Why the head of the queue is not in the batch.
 SLOT, KV_BLOCKS, TOKEN_BUDGET, NOT_BLOCKED = range(4)
@@ -69,8 +69,9 @@ UNLIMITED = 2**62
     LAST_RUN,  # the one whose blocks are the last, or NONE
     IN_RUNS,  # free blocks from the head of the queue to the end of the last run
     EVICTED,  # blocks with a hash that were taken for something else
+    NEEDS_POOL,  # 1: what happened cannot be told with runs of blocks
     STATE_SIZE,
-) = range(41)
+) = range(42)
 
 EVERY_POSITION = 2**62
 
@@ -136,7 +137,7 @@ class Outcome(NamedTuple):
     """What became of each request; instants are NEVER_PS until they come.
 
     Attributes:
-        recomputed: tokens whose KV was lost to preemptions.
+        recomputed: tokens computed once more, for their KV was lost to preemptions.
         looked_up: tokens looked for in the cache, over all admissions.
         cached: tokens found there; `cached_again`: of those, the ones found after a preemption.
     """
@@ -212,6 +213,7 @@ class Paging(NamedTuple):
         behind, ahead: the running list, by row: the next member and the one before.
         known: tokens a request must compute before its next token, while it prefills or waits.
         chunk: tokens it is scheduled in the iteration that is being formed.
+        lost: tokens whose KV the latest preemption took, by row.
         stamp: number of the latest admission, by row: the running list is in its order.
         left_out: members that vLLM 0.19 misses in this step.
         urgency: the larger, the sooner a victim.
@@ -223,6 +225,7 @@ class Paging(NamedTuple):
     ahead: np.ndarray
     known: np.ndarray
     chunk: np.ndarray
+    lost: np.ndarray
     stamp: np.ndarray
     left_out: np.ndarray
     urgency: np.ndarray
@@ -267,4 +270,6 @@ def stop_reason(engine):
     """What stops the run at this point, or FINISHED if nothing does."""
     if engine.state[NOW] >= HORIZON_PS:
         return CLOCK_OVERFLOW
+    if engine.state[NEEDS_POOL] > 0:
+        return RUNS_ARE_NOT_ENOUGH
     return RECORD_FULL if is_full(engine.record) else FINISHED

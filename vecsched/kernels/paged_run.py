@@ -27,7 +27,8 @@ from vecsched.kernels.engine import (
     QUIET,
 )
 from vecsched.kernels.fair import charge_token
-from vecsched.kernels.paged import LEAVING_AFTER_CHUNK, add_pending, begin_leaving, begin_steady
+from vecsched.kernels.leaving import begin_leaving
+from vecsched.kernels.paged import LEAVING_AFTER_CHUNK, add_pending, begin_steady
 from vecsched.kernels.queue import iterations_to_other_head
 from vecsched.kernels.record import PARKED, note_change, note_lone_gap
 from vecsched.kernels.stretch import stretch_ps

@@ -7,7 +7,15 @@ never hashed go to the head of the queue and all others to its tail, so the form
 
 from vecsched._jit import kernel
 from vecsched.kernels.bitset import NONE
-from vecsched.kernels.engine import EVICTED, FIRST_RUN, FREE_KV, IN_RUNS, LAST_RUN, NEVER_HASHED
+from vecsched.kernels.engine import (
+    EVICTED,
+    FIRST_RUN,
+    FREE_KV,
+    IN_RUNS,
+    LAST_RUN,
+    NEEDS_POOL,
+    NEVER_HASHED,
+)
 
 
 @kernel
@@ -47,6 +55,8 @@ def give_back_run(engine, row, blocks, hashed):
     """A preempted request's blocks join; those with a hash are its run, the last in the queue."""
     state, runs = engine.state, engine.cache.runs
     give_back_dead(engine, blocks, hashed)
+    if runs.left[row]:
+        state[NEEDS_POOL] = 1
     if hashed == 0:
         return
     last = state[LAST_RUN]
@@ -62,13 +72,19 @@ def give_back_run(engine, row, blocks, hashed):
 
 
 @kernel
-def adopt_run(engine, row):
-    """`row` takes all that is left of its run out of the queue."""
+def adopt_run(engine, row, blocks):
+    """`row` takes what is left of its run, `blocks`, out of the queue.
+
+    A block with its last known token is not found, for at least one token is computed: it stays,
+    with a hash that only `row` could look for if it were preempted once more.
+    """
     state, runs = engine.state, engine.cache.runs
     if runs.kept[row] > 0:
-        state[FREE_KV] -= runs.kept[row]
-        state[IN_RUNS] -= runs.kept[row]
+        runs.left[row] = runs.left[row] or runs.kept[row] > blocks
+        runs.dead[row] += runs.kept[row] - blocks
         runs.kept[row] = 0
+        state[FREE_KV] -= blocks
+        state[IN_RUNS] -= blocks
         unlink_run(engine, row)
 
 

@@ -21,7 +21,7 @@ from vecsched.kernels.engine import (
     QUIET,
     stop_reason,
 )
-from vecsched.kernels.paged import cut_short, end_leaving, gather_due, sort_as_running
+from vecsched.kernels.leaving import cut_short, end_leaving, gather_due, sort_as_running
 from vecsched.kernels.paged_run import run_planned, run_steady
 
 GOES_ON = -1
