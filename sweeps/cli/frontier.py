@@ -18,9 +18,8 @@ from sweeps.cli.trade_offs import (
     answers_as_dict,
     find,
     numbered,
-    print_frame,
-    show_answers,
 )
+from sweeps.cli.trade_off_tables import print_frame, show_answers
 from sweeps.effects import main_effects
 from sweeps.errors import StoreError
 from sweeps.frontier import POOR_SLO, POOR_SLO_ATTAINMENT, left_out
@@ -149,6 +148,9 @@ def show_frontier(found: Frontier, figure: Path | None) -> None:
     front = front.assign(mark=[", ".join(filter(None, each)) for each in zip(*marks, strict=True)])
     shown = front[_columns(found, front)].assign(row=front.index)
     print_frame(f"{len(front):,} of {len(found.points):,} points are on the frontier", shown)
+    if same := [name for name in _varying(found) if name not in shown]:
+        row = front.iloc[0]
+        note(f"all of them: {', '.join(f'{name} {show(row[name])}' for name in same)}")
     for reason, count in left_out(found.points, found.objectives).items():
         note(f"left out: {count:,} points, {reason}")
     if (found.front["mark"] == POOR_SLO).any():
@@ -184,6 +186,12 @@ def _volumes(found: Frontier) -> pd.Series:
 def _columns(found: Frontier, front: pd.DataFrame) -> list[str]:
     """Return the columns worth a reader's time: group, objectives, marks, and knobs that vary."""
     marks = [name for name in ("mark", "twins") if front[name].any()]
-    varying = [*varying_conditions(found.points), *varying_knobs(found.points)]
+    # What the whole frontier has in common takes a line, not a column.
+    varying = [n for n in _varying(found) if len(front) < 2 or front[n].nunique(dropna=False) > 1]
     group = [found.by] if found.by else []
     return list(dict.fromkeys([*group, *found.objectives, *marks, *varying]))
+
+
+def _varying(found: Frontier) -> list[str]:
+    """Return the conditions and knobs that the points differ by."""
+    return [*varying_conditions(found.points), *varying_knobs(found.points)]

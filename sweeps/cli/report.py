@@ -84,8 +84,9 @@ def report(
         print_json(told | {"page": page_file, "figures": written})
     else:
         typer.echo(page.found.headline)
-        for text in (page.found.lead, *(finding.text for finding in page.found.findings)):
-            typer.echo(f"\n{text}" if text else "")
+        texts = [f"{each.title}: {each.text}" for each in page.found.findings]
+        for text in (page.found.lead, f"{page.found.count}.", *texts):
+            typer.echo(f"\n{text}")
     for path in [page_file, *written]:
         note(f"written: {path}")
 
@@ -123,6 +124,7 @@ def _as_dict(sweep: SweepFile, question: Question, found: Found, again: Again) -
         "failed": len(sweep.failed),
         "front": len(found.front),
         "headline": found.headline,
+        "count": found.count,
         "lead": found.lead,
         "findings": [finding._asdict() for finding in found.findings],
         "trades": [

@@ -1,22 +1,17 @@
-"""A frontier and what can be asked about it, as `vecsched frontier` prints it."""
+"""A frontier and what can be asked about it, for `vecsched frontier`."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import pandas as pd
 
-from sweeps.cli.output import note, print_table, show
 from sweeps.cliffs import cliffs, named_cliffs
 from sweeps.effects import main_effects
 from sweeps.explain import neighbours
-from sweeps.frontier import MAXIMISE, MINIMISE, dominated_by, pareto_front, usable
+from sweeps.frontier import MAXIMISE, MINIMISE, pareto_front, usable
 from sweeps.knees import knee_points
 from sweeps.stability import frontier_probability
 from vecsched.errors import InputError
-
-_TOP = 20  # rows that are printed of a long table; --json has all of them
-_TOP_CLIFFS = 5  # of an objective
-_UNLIKELY = 0.5
 
 
 class Frontier(NamedTuple):
@@ -159,64 +154,3 @@ def numbered(table: pd.DataFrame) -> list[dict[str, Any]]:
     return [
         {"row": row} | {str(name): value for name, value in values.items()} for row, values in rows
     ]
-
-
-def show_answers(found: Frontier, asked: Questions, tables: dict[str, pd.DataFrame]) -> None:
-    """Print what `answers` returned."""
-    if "neighbours" in tables:
-        _show_neighbours(found, asked.row, tables["neighbours"])
-    if "effects" in tables:
-        _show_effects(found, tables["effects"])
-    if "cliffs" in tables:
-        _show_cliffs(tables["cliffs"])
-    if "probability" in tables:
-        _show_probability(tables["probability"])
-
-
-def print_frame(title: str, frame: pd.DataFrame) -> None:
-    """Print a table of all columns, without row labels."""
-    cells = frame.astype(object)
-    print_table(title, [*frame], cells.where(cells.notna(), None).to_numpy().tolist())
-
-
-def _show_neighbours(found: Frontier, row: Any, near: pd.DataFrame) -> None:
-    rivals = dominated_by(found.points, found.maximise, found.minimise, found.by)[row]
-    if row not in found.front.index:
-        why = f"{rivals:,} points dominate it" if rivals else "another row has the same objectives"
-        note(f"row {row} is not on the frontier: {why}")
-    changes = [
-        ", ".join(f"{name} {show(old)} -> {show(new)}" for name, (old, new) in each.items())
-        for each in near["changes"]
-    ]
-    shown = near.assign(changes=changes).reset_index(names="row")
-    print_frame(f"nearest to row {row} on the frontier; a gain below 0 is a cost", shown)
-
-
-def _show_effects(found: Frontier, effects: pd.DataFrame) -> None:
-    """Print a column an objective, in the order of the first."""
-    group = [] if found.by is None else [found.by]
-    wide = effects.pivot(index=[*group, "knob"], columns="objective", values="share")
-    first = effects[effects["objective"] == found.objectives[0]][[*group, "knob", "levels"]]
-    shown = first.join(wide[[*found.objectives]], on=[*group, "knob"])
-    print_frame("share of the spread of ranks that each knob explains alone", shown)
-
-
-def _show_cliffs(found: pd.DataFrame) -> None:
-    places = [
-        ", ".join(f"{name} {show(value)}" for name, value in where.items())
-        for where in found["where"]
-    ]
-    shown = found.assign(where=places).groupby("objective", sort=False).head(_TOP_CLIFFS)
-    print_frame("steps of one knob, all else equal, that change an objective by a factor", shown)
-    if len(found) > len(shown):
-        note(f"{len(found) - len(shown):,} lesser cliffs are not shown (--json)")
-
-
-def _show_probability(sure: pd.DataFrame) -> None:
-    likely = sure[sure["probability"] > 0]
-    best = sure["on_frontier_of_means"]
-    lucky = int((sure["probability"][best] < _UNLIKELY).sum())
-    print_frame("on the frontier, when the seeds are drawn anew", likely.head(_TOP))
-    if len(likely) > _TOP:
-        note(f"{len(likely) - _TOP:,} more are possible (--json)")
-    note(f"of {int(best.sum()):,} on the frontier of means, {lucky:,} are there by luck: below 50%")

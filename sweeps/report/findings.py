@@ -5,31 +5,24 @@ Every sentence is computed, and says nothing that the tables and figures of the 
 
 from typing import NamedTuple
 
-import numpy as np
 import pandas as pd
 
 from sweeps.explain import INTERACTIONS, main_effects
-from sweeps.frontier import POOR_SLO, POOR_SLO_ATTAINMENT, left_out, slo_mark
 from sweeps.plots import words
+from sweeps.report.cautions import blind_spot, equal_misery, failures, luck
 from sweeps.report.jumps import Jump, jumps_of
-from sweeps.report.phrases import (
-    counted,
-    listed,
-    measured,
-    named,
-    number,
-    percent,
-)
+from sweeps.report.phrases import counted, listed, named, number, percent
 from sweeps.report.question import Question
 from sweeps.report.source import SweepFile
 from sweeps.report.surety import probabilities
-from sweeps.report.trades import Trade, trade_off, trades_of, width
+from sweeps.report.telling import headline, trade_off, turn_text
+from sweeps.report.trades import Trade, trades_of, widest_turn, width
 
 _DECISIVE = 0.05  # a knob that explains less of the spread is not named
-_SURE = 0.5  # a setting on the frontier in a smaller share of draws owes it to its seed
+_LITTLE = 0.01  # a frontier that spans less of its first objective leaves little to win
 _NAMED = 3  # knobs in a sentence
 # What readers ask for beside the objectives.
-_COMPANIONS = ("slo_attainment", "ttft_p99_s", "tpot_p99_s", "output_tokens_per_s")
+_COMPANIONS = ("slo_attainment", "ttft_p99_s", "tpot_p99_s", "itl_p99_s", "output_tokens_per_s")
 
 
 class Finding(NamedTuple):
@@ -44,7 +37,8 @@ class Found(NamedTuple):
     """All that was found.
 
     Attributes:
-        headline: one line.
+        headline: what can be had for what, in one line.
+        count: how many settings that is about.
         lead: the trade-off, in a few sentences.
         findings: what else.
         trades: one a group.
@@ -57,6 +51,7 @@ class Found(NamedTuple):
     """
 
     headline: str
+    count: str
     lead: str
     findings: list[Finding]
     trades: list[Trade]
@@ -82,16 +77,32 @@ def find(sweep: SweepFile, question: Question, front: pd.DataFrame) -> Found:
     jumps = jumps_of(sweep.frame)
     widest = max(trades, key=lambda trade: width(trade, question))
     surety = probabilities(sweep, question, front)
+    knobs = [name for name in sweep.varying if name != question.by]
     findings = [
+        *_one_knob(widest, question, knobs),
+        *_little_to_win(trades, question),
+        *_warned(
+            "What the objectives do not see", blind_spot(sweep.ended_well, widest, question, knobs)
+        ),
         *_decisive(effects, question),
         *_cliffs(jumps),
-        *_equal_misery(sweep, front),
-        *_luck(surety),
-        *_failures(sweep, question),
+        *_warned("Equal misery", equal_misery(sweep, front)),
+        *_warned("Luck", *luck(surety)),
+        *_warned("Left out", failures(sweep, question)),
     ]
-    knobs = [name for name in sweep.varying if name != question.by]
-    headline, lead = _headline(sweep, question, front), trade_off(widest, question, knobs)
-    return Found(headline, lead, findings, trades, effects, jumps, widest, front, shown, surety)
+    return Found(
+        headline(widest, question, knobs),
+        _count(sweep, question, front),
+        trade_off(widest, question, knobs),
+        findings,
+        trades,
+        effects,
+        jumps,
+        widest,
+        front,
+        shown,
+        surety,
+    )
 
 
 def _companions(sweep: SweepFile, question: Question) -> list[str]:
@@ -105,12 +116,41 @@ def _companions(sweep: SweepFile, question: Question) -> list[str]:
     ]
 
 
-def _headline(sweep: SweepFile, question: Question, front: pd.DataFrame) -> str:
+def _count(sweep: SweepFile, question: Question, front: pd.DataFrame) -> str:
     objectives = " against ".join(named(name) for name in question.objectives)
     many = counted(len(sweep.frame), "setting")
     verb = "is" if len(front) == 1 else "are"
     at = f", at equal {words(question.by)}" if question.by else ""
     return f"{len(front):,} of {many} {verb} on the frontier of {objectives}{at}"
+
+
+def _warned(title: str, text: str, is_warning: bool = True) -> list[Finding]:
+    return [Finding(title, text, is_warning)] if text else []
+
+
+def _one_knob(trade: Trade, question: Question, knobs: list[str]) -> list[Finding]:
+    turn = widest_turn(trade, question, knobs)
+    ends = (trade.most.name, trade.fair.name)
+    if turn is None or (turn.most.name, turn.fair.name) == ends:
+        return []  # the headline says so already
+    return [Finding("One knob alone", turn_text(turn, trade, question, knobs))]
+
+
+def _little_to_win(trades: list[Trade], question: Question) -> list[Finding]:
+    """Name the groups in which the whole frontier is next to the best in the first objective."""
+    x = question.objectives[0]
+    few = [
+        number(trade.group)
+        for trade in trades
+        if abs(trade.most[x] - trade.fair[x]) < _LITTLE * abs(trade.most[x])
+    ]
+    if not few or question.by is None:
+        return []
+    text = (
+        f"At {words(question.by)} {listed(few)}, {named(x)} is within {percent(_LITTLE)} of its "
+        f"best all along the frontier: take what is best in {named(question.objectives[1])}."
+    )
+    return [Finding("Little to win", text)]
 
 
 def _decisive(effects: pd.DataFrame, question: Question) -> list[Finding]:
@@ -128,7 +168,8 @@ def _decisive(effects: pd.DataFrame, question: Question) -> list[Finding]:
                 [True, *[False] * len(knobs)], knobs["knob"], knobs["share"], strict=False
             )
         ]
-        sentences.append(f"Of the spread of {named(objective)}, {listed(shares)}.")
+        among = "" if sentences else " over all settings, good and bad"
+        sentences.append(f"Of the spread of {named(objective)}{among}, {listed(shares)}.")
     return [Finding("What decides", " ".join(sentences))] if sentences else []
 
 
@@ -138,65 +179,3 @@ def _cliffs(jumps: list[Jump]) -> list[Finding]:
     worst = jumps[0]
     others = f" {counted(len(jumps) - 1, 'more cliff')} below." if len(jumps) > 1 else ""
     return [Finding("A cliff" if len(jumps) == 1 else "Cliffs", f"{worst.sentence}{others}")]
-
-
-def _equal_misery(sweep: SweepFile, front: pd.DataFrame) -> list[Finding]:
-    poor = int((front["mark"] == POOR_SLO).sum())
-    if not poor:
-        return []
-    slo = sweep.metadata["spec"].get("slo", {})
-    bounds = [f"{named(name)} within {measured(name, value)}" for name, value in slo.items()]
-    text = (
-        f"{poor:,} of the {len(front):,} settings on the frontier met the objectives"
-        f"{f' ({listed(bounds)})' if bounds else ''} for fewer than "
-        f"{percent(POOR_SLO_ATTAINMENT)} of the requests. They are drawn hollow: being equally "
-        "late is no fairness."
-    )
-    return [Finding("Equal misery", text + _most_equal(sweep.ended_well), is_warning=True)]
-
-
-def _luck(surety: dict[int, float]) -> list[Finding]:
-    """Say how much of the frontier would be there with other seeds."""
-    if not surety:
-        return []
-    doubtful = sum(chance < _SURE for chance in surety.values())
-    text = (
-        "Each setting ran with several seeds, and each run counts for itself. When the seeds are "
-        f"drawn anew and their means compared, {doubtful:,} of the {len(surety):,} on the frontier "
-        f"are on it in fewer than {percent(_SURE)} of the draws: luck more than merit."
-    )
-    return [Finding("Luck", text, is_warning=doubtful > 0)]
-
-
-def _most_equal(points: pd.DataFrame) -> str:
-    """Say so, if the highest Jain index belongs to a setting that serves hardly anybody well."""
-    if "jain_slowdown" not in points or points["jain_slowdown"].isna().all():
-        return ""
-    place = np.nanargmax(points["jain_slowdown"].to_numpy(np.float64))
-    if slo_mark(points).iloc[place] != POOR_SLO:
-        return ""
-    row = points.iloc[place]
-    return (
-        f" The highest Jain index of slowdown, {number(row['jain_slowdown'])}, belongs to a "
-        f"setting with a TTFT p99 of {measured('ttft_p99_s', row['ttft_p99_s'])} "
-        f"(point {row['point']:,})."
-    )
-
-
-def _failures(sweep: SweepFile, question: Question) -> list[Finding]:
-    lost = left_out(sweep.frame, question.objectives)
-    if not lost:
-        return []
-    failed, undefined = len(sweep.failed), lost.get("undefined", 0)
-    parts = []
-    if failed:
-        parts.append(f"{counted(failed, 'setting')} failed, the first with {_first_error(sweep)}.")
-    if undefined:
-        parts.append(
-            f"{counted(undefined, 'setting')} lack a value of {listed(list(question.objectives))}."
-        )
-    return [Finding("Left out", " ".join(parts), is_warning=True)]
-
-
-def _first_error(sweep: SweepFile) -> str:
-    return str(sweep.failed["error"].iloc[0]).rstrip(".")

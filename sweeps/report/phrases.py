@@ -66,16 +66,13 @@ def named(metric: str) -> str:
     return re.sub(r" \(.+\)$", "", words(metric))
 
 
-def outcome(metric: str, value: Any) -> str:
-    """Return what a metric's value means: "TTFT p99 is 1.20 s"."""
-    if metric == "slowdown_p99":
-        return f"one request in a hundred is slowed down {number(value)}-fold or more"
-    return f"{named(metric)} is {measured(metric, value)}"
-
-
 def setting(row: Mapping[str, Any] | pd.Series, knobs: Iterable[str]) -> str:
-    """Return a setting by its knobs: "policy fcfs, max batch size 64"."""
-    return listed([f"{words(knob)} {number(row[knob])}" for knob in knobs])
+    """Return a setting by its knobs: "policy fcfs, max batch size 64 and no max wait"."""
+    return listed([_knob(knob, row[knob]) for knob in knobs])
+
+
+def _knob(knob: str, value: Any) -> str:
+    return f"no {named(knob)}" if pd.isna(value) else f"{named(knob)} {measured(knob, value)}"
 
 
 def listed(items: list[str]) -> str:

@@ -1,12 +1,12 @@
-"""The trade-off in words: what the ends of a frontier are, and what lies between."""
+"""The ends of each frontier, what lies between, and the one knob that trades most."""
 
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from sweeps.frontier import POOR_SLO
 from sweeps.knees import knee_points
-from sweeps.report.phrases import measured, named, number, outcome, setting, words
 from sweeps.report.question import Question
 
 
@@ -30,6 +30,20 @@ class Trade(NamedTuple):
     knee: pd.Series | None
 
 
+class Turn(NamedTuple):
+    """Two settings on one frontier that differ in one knob.
+
+    Attributes:
+        knob: the knob.
+        most: the row that is better in the first objective.
+        fair: the row that is better in the second.
+    """
+
+    knob: str
+    most: pd.Series
+    fair: pd.Series
+
+
 def trades_of(points: pd.DataFrame, front: pd.DataFrame, question: Question) -> list[Trade]:
     """Return the ends and the knee of each group's frontier."""
     counts = {value: len(rows) for value, rows in question.groups(points)}
@@ -42,48 +56,46 @@ def trades_of(points: pd.DataFrame, front: pd.DataFrame, question: Question) -> 
     return trades
 
 
-def trade_off(trade: Trade, question: Question, knobs: list[str]) -> str:
-    """Tell one frontier's ends, its knee, and what the first objective costs in the second."""
+def width(trade: Trade, question: Question) -> float:
+    """Return how much there is to trade: the area between a frontier's ends, in powers of e.
+
+    A frontier that is long in one objective and a point in the other leaves nothing to choose.
+    """
+    ends = [pd.DataFrame([row])[[*question.objectives[:2]]] for row in (trade.most, trade.fair)]
+    return float(_areas(ends[0].to_numpy(np.float64), ends[1].to_numpy(np.float64))[0])
+
+
+def widest_turn(trade: Trade, question: Question, knobs: list[str]) -> Turn | None:
+    """Return the one knob that trades most, all else equal, on a frontier; None if none does."""
     x, y = question.objectives[:2]
-    most, fair = trade.most, trade.fair
-    place = f"At {words(str(question.by))} {number(trade.group)}, " if question.by else ""
-    if most.name == fair.name:
-        return _capital(
-            f"{place}one setting is best in both: {measured(x, most[x])} of {named(x)} with "
-            f"{named(y)} {measured(y, most[y])}{f' ({setting(most, knobs)})' if knobs else ''}."
-        )
-    text = (
-        f"{place}the {_best(x, question)} {named(x)} is {measured(x, most[x])}, with "
-        f"{setting(most, knobs)}. Then {outcome(y, most[y])}. "
-        f"The {_best(y, question)} {named(y)} is {measured(y, fair[y])}, with "
-        f"{setting(fair, _changed(most, fair, knobs)) or 'the same knobs'}: "
-        f"it leaves {measured(x, fair[x])} of {named(x)}."
-    )
-    knee = trade.knee
-    if knee is not None and knee.name not in (most.name, fair.name):
-        text += (
-            f" The frontier bends at {measured(x, knee[x])} and {measured(y, knee[y])}, with "
-            f"{setting(knee, _changed(most, knee, knobs))}."
-        )
-    return _capital(text)
+    poor = (trade.front["mark"] == POOR_SLO).to_numpy()
+    signs = [1.0 if name in question.maximise else -1.0 for name in (x, y)]
+    values = trade.front[[x, y]].to_numpy(np.float64)
+    codes = [pd.factorize(trade.front[name])[0] for name in knobs]
+    levels = np.array(codes, np.int64).reshape(len(knobs), len(values)).T
+    best, found = 0.0, None
+    for place, here in enumerate(values):
+        if poor[place]:
+            continue  # more of what serves hardly anybody well is no gain
+        alone = (levels != levels[place]).sum(axis=1) == 1
+        gains = (here - values) * signs
+        areas = np.where(alone & (gains[:, 0] > 0) & (gains[:, 1] < 0), _areas(values, here), 0.0)
+        other = int(areas.argmax())
+        if areas[other] > best:
+            best, found = areas[other], (place, other)
+    if found is None:
+        return None
+    most, fair = (trade.front.iloc[place] for place in found)
+    return Turn(changed(most, fair, knobs)[0], most, fair)
 
 
-def _changed(one: pd.Series, other: pd.Series, knobs: list[str]) -> list[str]:
+def changed(one: pd.Series, other: pd.Series, knobs: list[str]) -> list[str]:
     """Return the knobs that differ; null equals null."""
     return [k for k in knobs if not (one[k] == other[k] or (pd.isna(one[k]) and pd.isna(other[k])))]
 
 
-def _best(objective: str, question: Question) -> str:
-    return "most" if objective in question.maximise else "least"
-
-
-def width(trade: Trade, question: Question) -> float:
-    """Return by how many powers of e the ends of a frontier differ, all objectives together."""
-    ends = trade.front[list(question.objectives)].agg(["min", "max"]).to_numpy(np.float64)
-    least, most = np.abs(ends)
+def _areas(ones: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Return |log ratio| of the one objective times that of the other; 0 where one is not > 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        return float(np.nan_to_num(np.abs(np.log(most / least)), posinf=0.0).sum())
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+        ratios = np.abs(np.log(ones / others))
+    return np.nan_to_num(ratios, posinf=0.0).prod(axis=1)

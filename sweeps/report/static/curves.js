@@ -92,7 +92,6 @@ function timeLayout(end, y) {
 // The places for the figures; they are filled once they are in the page.
 function curvePlaces(row) {
   const curves = data.curves[row];
-  const capacity = curves.kv_capacity === null ? "unlimited" : `${text(curves.kv_capacity)} blocks`;
   const figure = (id, title, note, size) =>
     element("figure", { class: "panel" }, [
       element("h4", {}, title),
@@ -108,7 +107,7 @@ function curvePlaces(row) {
   });
   const times = [
     figure("time-batch_size", "Slots in use", `mean ${text(mean(curves.batch_size.mean), 3)} of ${text(curves.slots)}`, "low"),
-    figure("time-kv_blocks", "KV blocks held", `mean ${text(mean(curves.kv_blocks.mean), 3)}, most ${text(Math.max(...curves.kv_blocks.most))}; capacity ${capacity}`, "low"),
+    figure("time-kv_blocks", "KV blocks held", kvText(row, curves), "low"),
     figure("time-queue", "Requests waiting", `mean ${text(mean(curves.queue.mean), 3)}, most ${text(Math.max(...curves.queue.most))}`, "low"),
     figure("time-blocked", "The queue's head blocked", "share of time, by", "low"),
   ];
@@ -123,8 +122,17 @@ function curvePlaces(row) {
   ];
 }
 
+// A run of equal iterations has one value, that of its start.
+function kvText(row, curves) {
+  const most = text(Math.max(...curves.kv_blocks.most));
+  const capacity = curves.kv_capacity === null ? "capacity unlimited" : `capacity ${text(curves.kv_capacity)} blocks`;
+  const exact = value(row, "kv_utilization");
+  const used = exact === null ? "" : `; exactly, ${percent(exact)} of it is in use on average while the engine works`;
+  return `drawn as held when each run of equal iterations starts, so without what decodes take during it: most ${most}; ${capacity}${used}`;
+}
+
+// The row's own metrics: the curve has only values that some request had, and p99 lies between two.
 function quantileText(row, name) {
-  const values = data.curves[row].latencies[name];
-  const at = (share) => text(values[data.shares.findIndex((each) => each >= share)], 3);
-  return `median ${at(0.5)} s, p99 ${at(0.99)} s, longest ${text(values.at(-1), 3)} s`;
+  const [middle, tail, longest] = ["p50", "p99", "max"].map((each) => text(value(row, name.replace(/_s$/, `_${each}_s`)), 3));
+  return `median ${middle} s, p99 ${tail} s, longest ${longest} s`;
 }

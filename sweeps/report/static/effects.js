@@ -1,4 +1,4 @@
-// Which knob decides: shares of the spread, and means by level, as bars with their numbers.
+// Which knob decides: shares of the spread, and medians by level, as bars with their numbers.
 
 function bar(share, digits, kind = "") {
   const fill = element("span", { class: `fill ${kind}`, "aria-hidden": "true" });
@@ -28,13 +28,14 @@ function card(title, rows) {
 function drawLevels(rows, metric) {
   const known = rows.filter((row) => value(row, metric) !== null);
   const knobs = data.knobs.map((name) => [name, levelGroups(name, known)]);
-  const means = knobs.flatMap(([, groups]) => groups.map((group) => mean(group.rows.map((row) => value(row, metric)))));
-  const most = Math.max(...means.map(Math.abs));
+  // Of medians, for a few settings that fell off a cliff would be all that a mean shows.
+  const middle = (group) => median(group.rows.map((row) => value(row, metric)));
+  const most = Math.max(...knobs.flatMap(([, groups]) => groups.map((group) => Math.abs(middle(group)))));
   const cards = knobs.map(([name, groups]) =>
     card(
       label(name),
       groups.map((group) => {
-        const here = mean(group.rows.map((row) => value(row, metric)));
+        const here = middle(group);
         return element("tr", { title: counted(group.rows.length, "setting") }, [
           element("th", { scope: "row" }, group.name),
           ...bar(most > 0 ? Math.abs(here) / most : 0, text(here, 3)),
@@ -43,6 +44,10 @@ function drawLevels(rows, metric) {
     ),
   );
   document.getElementById("levels").replaceChildren(...cards);
+  const mixed = data.by && new Set(known.map((row) => value(row, data.by))).size > 1;
+  document.getElementById("levels-note").textContent =
+    "over the settings that the filters leave" +
+    (mixed ? `, of every ${label(data.by)} together: leave one ${label(data.by)} to compare at equal ${label(data.by)}` : "");
 }
 
 // Rows by level of a knob; a knob of many numbers is cut into eight classes of as many rows.
@@ -50,7 +55,7 @@ function levelGroups(name, rows) {
   const levels = levelsOf(name);
   if (levels.length <= FEW || !isNumeric(name)) {
     return levels
-      .map((level) => ({ name: text(level), rows: rows.filter((row) => value(row, name) === level) }))
+      .map((level) => ({ name: levelText(level), rows: rows.filter((row) => value(row, name) === level) }))
       .filter((group) => group.rows.length);
   }
   const order = rows.filter((row) => value(row, name) !== null).sort((a, b) => value(a, name) - value(b, name));

@@ -43,7 +43,7 @@ function checkboxes(name, levels, changed) {
       filters[name][box.checked ? "add" : "delete"](level);
       changed();
     });
-    return element("label", { class: "level" }, [box, ` ${text(level)}`]);
+    return element("label", { class: "level" }, [box, ` ${levelText(level)}`]);
   });
 }
 

@@ -137,7 +137,7 @@ function moveRings(front, state) {
 function hoverText(row, state) {
   const names = [...new Set([state.x, state.y, ...data.shown])];
   const metrics = names.map((name) => `${plain(label(name))}: <b>${plain(text(value(row, name)))}</b>`);
-  const knobs = data.knobs.map((name) => `${plain(label(name))}: ${plain(text(value(row, name)))}`);
+  const knobs = data.knobs.map((name) => `${plain(label(name))}: ${plain(levelText(value(row, name)))}`);
   const poor = markOf(row) === "poor" ? [`<i>SLOs met by fewer than ${percent(data.poor)}</i>`] : [];
   return [`<b>point ${text(value(row, "point"))}</b>`, ...metrics, ...poor, "", ...knobs].join("<br>");
 }
@@ -223,7 +223,7 @@ function groupLabels(groups, state, axes, size, margin) {
 }
 
 function groupName(by, level) {
-  return isNumeric(by) ? `${label(by)} ${text(level)}` : text(level);
+  return isNumeric(by) ? `${label(by)} ${levelText(level)}` : levelText(level);
 }
 
 function legend(groups, state) {

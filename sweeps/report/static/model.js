@@ -116,7 +116,18 @@ function counted(count, one) {
 }
 
 function settingText(row, names = data.knobs) {
-  return names.map((name) => `${label(name)} ${text(value(row, name))}`).join(", ");
+  return names.map((name) => `${label(name)} ${levelText(value(row, name))}`).join(", ");
+}
+
+// A knob's level: null is a choice, too.
+function levelText(level) {
+  return level === null ? "none" : text(level);
+}
+
+function median(values) {
+  const sorted = [...values].sort((a, b) => a - b);
+  const half = sorted.length >> 1;
+  return sorted.length % 2 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
 }
 
 function mean(values) {

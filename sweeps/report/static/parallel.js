@@ -61,7 +61,10 @@ function parallelAxis(name, groups) {
     return { name, place: (given) => place.get(given), ticks: all.map((level) => [level, place.get(level)]) };
   }
   const known = rows.map((row) => value(row, name)).filter((given) => given !== null);
-  const log = known.length > 0 && isLog(known);
+  const more = data.better[name] > 0;
+  const front = groups.flatMap((group) => group.front).map((row) => value(row, name));
+  // As in the frontier's figure: no long stretch of a logarithm for what is far from good.
+  const log = known.length > 0 && isLog(more && front.length ? front : known, known);
   const scale = (given) => (log ? Math.log10(given) : given);
   const low = Math.min(...known.map(scale)), high = Math.max(...known.map(scale));
   const flip = data.better[name] < 0; // so that better is always up
@@ -108,11 +111,11 @@ function axisTexts(axis, at, narrow) {
       : { x: at, y: 1, yanchor: "bottom", yshift: 8 }),
   };
   // Level, texts need room beside each other: every other one, if they are many letters in all.
-  const letters = axis.ticks.reduce((sum, [level]) => sum + text(level, 3).length, 0);
+  const letters = axis.ticks.reduce((sum, [level]) => sum + (level === null ? 4 : text(level, 3).length), 0);
   const shown = narrow && letters > 24 ? axis.ticks.filter((_, i) => i % 2 === 0) : axis.ticks;
   const ticks = shown.map(([level, share]) => ({
     ...halo,
-    text: plain(text(level, 3)),
+    text: plain(level === null ? "none" : text(level, 3)),
     font: { size: 11, color: ink("quiet") },
     ...(narrow
       ? { x: share, y: at, yshift: -12, xanchor: share < 0.1 ? "left" : share > 0.9 ? "right" : "center" }

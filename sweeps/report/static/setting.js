@@ -9,7 +9,7 @@ function drawSetting(row) {
   const curves = data.curves[row] ? curvePlaces(row) : [element("p", { class: "card note", id: "no-curves" }, noCurves())];
   body.replaceChildren(
     element("p", { class: "lead" }, verdict(row)),
-    facts("Knobs", data.knobs.map((name) => [label(name), text(value(row, name))])),
+    facts("Knobs", data.knobs.map((name) => [label(name), levelText(value(row, name))])),
     blockedBar(row),
     ...curves,
     ...neighbourTable(row),
@@ -84,7 +84,7 @@ function neighbourTable(row) {
   const rows = near.map((each) => {
     const button = element("button", { type: "button", class: "choose" }, text(value(each.row, "point")));
     button.addEventListener("click", () => select(each.row, true));
-    const changes = each.changes.map(([knob, from, to]) => `${label(knob)} ${text(from)} → ${text(to)}`).join(", ");
+    const changes = each.changes.map(([knob, from, to]) => `${label(knob)} ${levelText(from)} → ${levelText(to)}`).join(", ");
     return element("tr", {}, [
       element("td", { class: "number" }, button),
       element("td", { class: "wide" }, changes || "no knob"),
@@ -148,7 +148,7 @@ function others(row) {
   const fixed = Object.keys(data.command.defaults).filter((name) => !data.knobs.includes(name));
   return element("div", {}, [
     facts("Metrics", metrics.map((name) => [label(name), quantity(row, name)])),
-    facts("Knobs that are the same everywhere", fixed.map((name) => [label(name), text(value(row, name))])),
+    facts("Knobs that are the same everywhere", fixed.map((name) => [label(name), levelText(value(row, name))])),
   ]);
 }
 

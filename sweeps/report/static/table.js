@@ -70,7 +70,7 @@ function tableRow(row, columns, front, state) {
   const cells = columns.map((name) => {
     const here = cell(row, name);
     const isShare = name === "surety" || name.startsWith("slo_attainment");
-    const shown = isShare && here !== null ? percent(here) : text(here);
+    const shown = isShare && here !== null ? percent(here) : data.knobs.includes(name) ? levelText(here) : text(here);
     const mark = name === "slo_attainment" && poor ? "○ " : "";
     return element("td", { class: name === "surety" || isNumeric(name) ? "number" : null }, `${mark}${shown}`);
   });
