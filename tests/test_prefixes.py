@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 from vecsched import CostModel, SchedulerConfig, Trace, simulate
+from vecsched.assembly import assemble
 from vecsched.errors import InputError
 from vecsched.kernels.cache import POOL, RUNS
+from vecsched.kernels.engine import NEEDS_POOL
 from vecsched.prefixes import block_keys, has_common_prefixes
 from vecsched.ragged import Ragged
 
@@ -216,5 +218,20 @@ def test_both_forms_of_the_queue_give_the_same(policy, asynchronous):
         assert repr(either.summary) == repr(pool.summary)
         assert either.requests.equals(pool.requests)
         kinds.add(either._engine.cache.kind)
-    # Under priority some of them leave a block behind, and are run again with a pool.
-    assert kinds == ({RUNS} if policy == "fcfs" else {RUNS, POOL})
+    assert RUNS in kinds
+
+
+def test_a_run_that_needs_the_pool_is_run_again(monkeypatch):
+    # When that is so: tests/test_free_queue.py. Here it is so from the beginning.
+    trace, config = crowd(2, 1)
+    runs = simulate(trace, config, CostModel.unit())
+
+    def in_need(trace, config, cost, record, options):
+        engine = assemble(trace, config, cost, record, options)
+        engine.state[NEEDS_POOL] = engine.cache.kind == RUNS
+        return engine
+
+    monkeypatch.setattr("vecsched.simulation.assemble", in_need)
+    pool = simulate(trace, config, CostModel.unit())
+    assert (runs._engine.cache.kind, pool._engine.cache.kind) == (RUNS, POOL)
+    assert repr(pool.summary) == repr(runs.summary)
