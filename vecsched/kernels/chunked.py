@@ -2,13 +2,13 @@
 
 from vecsched._jit import kernel
 from vecsched.kernels.bitset import NONE
-from vecsched.kernels.blocks import look_up, take_blocks, take_on_day, take_uncounted
+from vecsched.kernels.blocks import look_up, take_on_day, take_uncounted
 from vecsched.kernels.cache import NO_CACHE, POOL
 from vecsched.kernels.demand import (
     fitting_tokens,
     more_blocks,
     spend_tokens,
-    take_for_chunk,
+    take_for,
     wanted_tokens,
 )
 from vecsched.kernels.engine import (
@@ -42,8 +42,18 @@ from vecsched.kernels.queue import first_waiting, may_pass_over, next_waiting, o
 def schedule_running(engine, threshold, decodes_first):
     """Schedule the members; True if somebody was preempted.
 
-    Mostly everybody gets what it wants, or the last member the rest: then steady members need no
-    look at all. Only if blocks or tokens run short the members are gone through one by one.
+    Only if blocks or tokens run short the members are gone through one by one.
+    """
+    if serves_all(engine, threshold, decodes_first):
+        return False
+    return schedule_one_by_one(engine, threshold, decodes_first)
+
+
+@kernel
+def serves_all(engine, threshold, decodes_first):
+    """Give everybody what it wants, or the last member the rest; False if that is not to be had.
+
+    Steady members need no look at all.
     """
     state, limits = engine.state, engine.limits
     clear_plan(engine)
@@ -58,17 +68,17 @@ def schedule_running(engine, threshold, decodes_first):
         tokens = fitting_tokens(engine, row, wanted)
         is_served_last = decodes_first or row == state[RUNNING_LAST]
         if tokens < wanted and not (state[PREFILLS] == 1 and is_served_last):
-            return schedule_one_by_one(engine, threshold, decodes_first)
+            return False
         spend_tokens(engine, row, tokens)
         engine.paging.chunk[row] = tokens
         blocks += more_blocks(engine, row, tokens)
     if blocks > state[FREE_KV]:
-        return schedule_one_by_one(engine, threshold, decodes_first)
+        return False
     hand_out(engine, blocks)
     for place in range(state[PREFILLS]):
         row = engine.members.prefilling[place]
         plan_chunk(engine, row, engine.paging.chunk[row])
-    return False
+    return True
 
 
 @kernel
@@ -82,10 +92,9 @@ def hand_out(engine, blocks):
     else:
         row = state[RUNNING_FIRST]
         while row != NONE:
-            if is_steady(engine, row):
-                take_blocks(engine, row, more_blocks(engine, row, 1))
-            elif not is_leaving(engine, row):
-                take_for_chunk(engine, row, engine.paging.chunk[row])
+            if not is_leaving(engine, row):
+                tokens = 1 if is_steady(engine, row) else engine.paging.chunk[row]
+                take_for(engine, row, tokens, more_blocks(engine, row, tokens))
             row = engine.paging.behind[row]
 
 

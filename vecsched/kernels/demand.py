@@ -42,7 +42,8 @@ def more_blocks(engine, row, tokens):
 
 
 @kernel
-def take_for_chunk(engine, row, tokens):
-    """A pending member takes the blocks for a chunk, which are hashed at once."""
-    take_blocks(engine, row, more_blocks(engine, row, tokens))
-    hash_computed(engine, row, computed_tokens(engine, row) + tokens)
+def take_for(engine, row, tokens, blocks):
+    """A member takes the `blocks` it needs for `tokens`; those of a chunk are hashed at once."""
+    take_blocks(engine, row, blocks)
+    if not is_steady(engine, row):
+        hash_computed(engine, row, computed_tokens(engine, row) + tokens)

@@ -2,13 +2,12 @@
 
 from vecsched._jit import kernel
 from vecsched.kernels.bitset import NONE
-from vecsched.kernels.blocks import take_blocks
 from vecsched.kernels.demand import (
     fitting_tokens,
     is_decode,
     more_blocks,
     spend_tokens,
-    take_for_chunk,
+    take_for,
     wanted_tokens,
 )
 from vecsched.kernels.engine import FREE_KV, PREFILL_LEFT, RUNNING_FIRST, TOKENS_LEFT
@@ -83,10 +82,7 @@ def serve(engine, row, threshold):
         preempted = True
         if victim == row:
             return False, True, skipped
-    if is_steady(engine, row):
-        take_blocks(engine, row, needed)
-    else:
-        take_for_chunk(engine, row, tokens)
+    take_for(engine, row, tokens, needed)
     spend_tokens(engine, row, tokens)
     paging.chunk[row] = tokens
     return True, preempted, skipped
