@@ -10,13 +10,12 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.axis import XAxis, YAxis
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter
 
 from sweeps.errors import StoreError
 from sweeps.frontier import MAXIMISE, POOR_SLO, POOR_SLO_ATTAINMENT, slo_mark
+from sweeps.plot_view import choose_scale, label_ends, look_at
 from sweeps.store import atomic_file
 
 # Okabe and Ito's palette without yellow and black: one vanishes on white, the other is for text.
@@ -25,8 +24,6 @@ ORDERED = "viridis"  # for numbers, and for more groups than the palette holds
 INK, GRID = "#222222", "#e4e4e4"
 FORMATS = (".png", ".svg", ".pdf")
 
-_LOG_SPAN = 30.0  # an axis is logarithmic if its values span more than this
-_LABEL_WIDTH, _LABEL_HEIGHT = 90.0, 12.0  # points that a direct label takes up
 _WORDS = {"ttft": "TTFT", "tpot": "TPOT", "itl": "ITL", "slo": "SLO", "kv": "KV"}
 
 
@@ -48,9 +45,10 @@ def frontier_plot(
     *,
     maximise: Collection[str] = MAXIMISE,
 ) -> Figure:
-    """Draw every point of a sweep, light, and the frontier of each group as a stepped line.
+    """Draw the points of a sweep, light, and the frontier of each group as a stepped line.
 
-    Points with poor SLO attainment are hollow. Points that failed or are not finite are not drawn.
+    Points with poor SLO attainment are hollow. Points that failed or are not finite are not drawn,
+    nor those far away from the frontier; the title counts them.
 
     Args:
         frame: one row a point.
@@ -64,7 +62,7 @@ def frontier_plot(
     Returns:
         The figure, for `save_figure` or a notebook.
     """
-    figure = Figure(figsize=(8.0, 5.2), dpi=160, layout="constrained")
+    figure = Figure(figsize=(8.0, 5.2), dpi=130, layout="constrained")
     axes = figure.add_subplot()
     points, front = _drawable(frame, x, y), _drawable(front, x, y)
     groups = _groups(points, front, by)
@@ -76,15 +74,17 @@ def frontier_plot(
         axis.set_label_text(f"{words(name)}, {'more' if more else 'less'} is better", color=INK)
         # A logarithm shows small values at length: where they are the good ones, or where the
         # frontier itself has them.
-        _choose_scale(axis, (front if more else points)[name])
-    axes.set_title(
-        f"{len(front)} of {len(points)} settings are on the frontier", loc="left", size=10
-    )
+        choose_scale(axis, (front if more else points)[name])
+    far = look_at(axes, points, front, x, y)
+    text = f"{len(front):,} of {len(points):,} settings are on the frontier"
+    axes.set_title(f"{text}\n{far:,} lie beyond the figure" if far else text, loc="left", size=10)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(color=GRID, linewidth=0.6)
     axes.set_axisbelow(True)
     if len(groups) > 1:
-        _label_directly(figure, axes, [group for group in groups if len(group.front)], x, y)
+        ends = [(each, each.front.nlargest(1, x)) for each in groups if len(each.front)]
+        spots = np.array([end[[x, y]].iloc[0] for _, end in ends], np.float64).reshape(-1, 2)
+        label_ends(figure, axes, [(each.label, each.colour) for each, _ in ends], spots)
     _legend(axes, points)
     return figure
 
@@ -125,11 +125,6 @@ def group_colours(column: pd.Series) -> dict[Any, str]:
     # The bright end of the scale is too light for lines on white.
     shades = mpl.colormaps[ORDERED](np.linspace(0, 0.75, len(values)))
     return dict(zip(values, map(mpl.colors.to_hex, shades), strict=True))
-
-
-def spans_decades(values: pd.Series | np.ndarray) -> bool:
-    """Tell whether values want a logarithmic axis: all above 0, and far apart."""
-    return bool(len(values) and values.min() > 0 and values.max() > _LOG_SPAN * values.min())
 
 
 def _drawable(frame: pd.DataFrame, x: str, y: str) -> pd.DataFrame:
@@ -173,34 +168,6 @@ def _staircase(axes: Axes, group: Group, x: str, y: str, step: str) -> None:
     for members, face, edge in ((poor, "white", group.colour), (~poor, group.colour, "white")):
         spots = (front[x][members], front[y][members])
         axes.scatter(*spots, s=34, facecolors=face, edgecolors=edge, linewidths=1.2, zorder=4)
-
-
-def _choose_scale(axis: XAxis | YAxis, values: pd.Series) -> None:
-    if spans_decades(values):
-        axis.axes.set(**{f"{axis.axis_name}scale": "log"})
-        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
-
-
-def _label_directly(figure: Figure, axes: Axes, groups: list[Group], x: str, y: str) -> None:
-    """Name each frontier at its right end; a label that would cover another moves down."""
-    figure.draw_without_rendering()  # settles the scales
-    ends = np.array([group.front.nlargest(1, x)[[x, y]].iloc[0] for group in groups], np.float64)
-    spots = axes.transData.transform(ends.reshape(-1, 2)) * 72 / figure.dpi
-    placed: list[np.ndarray] = []
-    for i in np.argsort(-spots[:, 1], kind="stable"):
-        near = [spot[1] for spot in placed if abs(spot[0] - spots[i, 0]) < _LABEL_WIDTH]
-        drop = max(0.0, spots[i, 1] - min(near, default=np.inf) + _LABEL_HEIGHT)
-        placed.append(spots[i] - (0, drop))
-        axes.annotate(
-            groups[i].label,
-            ends[i],
-            xytext=(7, -drop),
-            textcoords="offset points",
-            va="center",
-            color=groups[i].colour,
-            weight="bold",
-            size=9,
-        )
 
 
 def _legend(axes: Axes, points: pd.DataFrame) -> None:

@@ -23,7 +23,8 @@ from sweeps.frontier import (
     slo_mark,
 )
 from sweeps.knobs import varying_knobs
-from sweeps.plots import GRID, INK, ORDERED, PALETTE, group_colours, spans_decades, words
+from sweeps.plot_view import natural_order, spans_decades
+from sweeps.plots import GRID, INK, ORDERED, PALETTE, group_colours, words
 
 _NEUTRAL = "#9a9a9a"
 _FAN = 0.05  # height of all the lines through one level
@@ -66,8 +67,8 @@ def effects_plot(effects: pd.DataFrame) -> Figure:
             text = "-" if np.isnan(share) else f"{share:.0%}"
             axes.text(np.nan_to_num(share) + 0.02, place, text, va="center", size=8, color=INK)
         axes.set_title(words(objective).replace(" (", "\n(", 1), loc="left", size=10)
-        axes.set_xlim(0, max(1.0, np.nan_to_num(shares).max()) * 1.15)
-        axes.set_xlabel("share of the spread of ranks", color=INK, size=9)
+        axes.set_xlim(0, max(0.5, np.nan_to_num(shares).max()) * 1.2)
+        axes.set_xlabel("share of the spread of ranks, all settings", color=INK, size=9)
         axes.xaxis.set_major_formatter(mpl.ticker.PercentFormatter(1.0))
         axes.grid(axis="x", color=GRID, linewidth=0.6)
         axes.set_axisbelow(True)
@@ -136,7 +137,7 @@ def parallel_plot(
 
 def _levels(column: pd.Series) -> _Scale:
     """Give each level of a knob a place, null the lowest."""
-    levels: list[object] = sorted(column.dropna().unique().tolist())
+    levels: list[object] = sorted(column.dropna().unique().tolist(), key=natural_order)
     if column.isna().any():
         levels = [None, *levels]
     places = {level: place / max(len(levels) - 1, 1) for place, level in enumerate(levels)}

@@ -62,6 +62,7 @@ FLOORS = (
     ("sweeps.store", "sweeps.prepare", "sweeps.watching"),
     ("sweeps.search", "sweeps.plans", "sweeps.workers"),
     ("sweeps.run",),
+    ("sweeps.plot_view",),
     ("sweeps.estimate", "sweeps.plots", "sweeps.trade_off_plots", "sweeps.validation_plot"),
     ("sweeps.report.*",),
     ("sweeps.cli.*",),

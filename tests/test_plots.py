@@ -71,6 +71,16 @@ def test_failed_points_are_not_drawn_and_poor_ones_are_hollow(frame):
     assert draw(frame[frame["load"] == 1]).get_legend() is None
 
 
+def test_what_is_far_from_the_frontier_is_counted_and_not_shown():
+    # The frontier is 8 to 10 wide and 1 to 2 high: the figure begins at 8 - 0.4 x 2 = 7.2, less 4 %
+    # of its width of 2.8, and ends at 2 + 0.4 x 1 = 2.4 and 4 % of its height of 1.4.
+    frame = pd.DataFrame({X: [8.0, 10.0, 7.5, 1.0, 9.0], Y: [1.0, 2.0, 2.0, 1.5, 20.0]})
+    axes = draw(frame, by=None)
+    assert axes.get_xlim() == pytest.approx((7.2 - 0.112, 10 + 0.112))
+    assert axes.get_ylim() == pytest.approx((1 - 0.056, 2.4 + 0.056))
+    assert axes.get_title(loc="left").splitlines()[1] == "2 lie beyond the figure"
+
+
 def test_scale_follows_the_span(frame):
     axes = draw(frame)
     assert (axes.get_xscale(), axes.get_yscale()) == ("linear", "log")  # 1 to 4, and 1 to 100
@@ -125,7 +135,7 @@ def test_the_same_figure_gives_the_same_bytes(frame, tmp_path, ending):
 
 def test_the_picture_is_not_blank(frame, tmp_path):
     image = imread(save_figure(draw(frame).figure, tmp_path / "front.png"))
-    assert image.shape[:2] == (832, 1280)
+    assert image.shape[:2] == (676, 1040)
     assert image[..., :3].min() < 0.2
 
 

@@ -11,6 +11,7 @@ import typer
 
 from sweeps.cli.command import AsJson, Command, Debug
 from sweeps.cli.output import note, print_json, show
+from sweeps.cli.trade_off_tables import print_frame, show_answers
 from sweeps.cli.trade_offs import (
     Frontier,
     Questions,
@@ -19,7 +20,6 @@ from sweeps.cli.trade_offs import (
     find,
     numbered,
 )
-from sweeps.cli.trade_off_tables import print_frame, show_answers
 from sweeps.effects import main_effects
 from sweeps.errors import StoreError
 from sweeps.frontier import POOR_SLO, POOR_SLO_ATTAINMENT, left_out
@@ -151,6 +151,8 @@ def show_frontier(found: Frontier, figure: Path | None) -> None:
     if same := [name for name in _varying(found) if name not in shown]:
         row = front.iloc[0]
         note(f"all of them: {', '.join(f'{name} {show(row[name])}' for name in same)}")
+    if twins := int((front["twins"] > 0).sum()):
+        note(f"{twins:,} of them have twins: other points with the same objectives (--json)")
     for reason, count in left_out(found.points, found.objectives).items():
         note(f"left out: {count:,} points, {reason}")
     if (found.front["mark"] == POOR_SLO).any():
@@ -185,7 +187,7 @@ def _volumes(found: Frontier) -> pd.Series:
 
 def _columns(found: Frontier, front: pd.DataFrame) -> list[str]:
     """Return the columns worth a reader's time: group, objectives, marks, and knobs that vary."""
-    marks = [name for name in ("mark", "twins") if front[name].any()]
+    marks = ["mark"] if front["mark"].any() else []
     # What the whole frontier has in common takes a line, not a column.
     varying = [n for n in _varying(found) if len(front) < 2 or front[n].nunique(dropna=False) > 1]
     group = [found.by] if found.by else []

@@ -85,7 +85,7 @@ def report(
     else:
         typer.echo(page.found.headline)
         texts = [f"{each.title}: {each.text}" for each in page.found.findings]
-        for text in (page.found.lead, f"{page.found.count}.", *texts):
+        for text in (page.found.lead, f"{page.found.tally}.", *texts):
             typer.echo(f"\n{text}")
     for path in [page_file, *written]:
         note(f"written: {path}")
@@ -124,7 +124,7 @@ def _as_dict(sweep: SweepFile, question: Question, found: Found, again: Again) -
         "failed": len(sweep.failed),
         "front": len(found.front),
         "headline": found.headline,
-        "count": found.count,
+        "tally": found.tally,
         "lead": found.lead,
         "findings": [finding._asdict() for finding in found.findings],
         "trades": [

@@ -13,13 +13,18 @@ from sweeps.report.source import SweepFile
 from sweeps.report.trades import Trade, changed
 
 _SURE = 0.5  # a setting on the frontier in a smaller share of draws owes it to its seed
-# Metrics of one kind; where one of a kind is an objective the others are no blind spot.
-_KINDS = (
-    ("ttft_p99_s", "max_queue_wait_s", "slowdown_p99", "e2e_p99_s"),
-    ("itl_p99_s", "tpot_p99_s"),
-)
+# Metrics by how the names of their kind begin; where one of a kind is an objective the others are
+# no blind spot.
+_KINDS = {
+    ("ttft_", "queue_wait_", "max_queue_wait_", "slowdown_", "e2e_", "normalized_"): (
+        "ttft_p99_s",
+        "slowdown_p99",
+    ),
+    ("itl_", "tpot_"): ("itl_p99_s", "tpot_p99_s"),
+}
 _BLIND = 3.0  # a metric that is so many times as high as it could be
-_NEAR = 0.95  # share of the first objective that an alternative must keep
+# How much worse an alternative may be in the first objective, and in the second.
+_NEAR, _FAR = 0.95, 0.2
 
 
 class Blind(NamedTuple):
@@ -28,7 +33,7 @@ class Blind(NamedTuple):
     Attributes:
         metric: its name.
         row: a landmark of the frontier where it is high.
-        other: a setting that keeps nearly all of the first objective, and has it least.
+        other: a setting that is not much worse in the objectives, and has it least.
         ratio: by how many times it is higher.
     """
 
@@ -56,7 +61,7 @@ def equal_misery(sweep: SweepFile, front: pd.DataFrame) -> str:
 
 def blind_spot(points: pd.DataFrame, trade: Trade, question: Question, knobs: list[str]) -> str:
     """Tell the metric that the objectives do not see and that costs most; "" if none does."""
-    x = question.objectives[0]
+    x, y = question.objectives[:2]
     worst = max(_blind(points, trade, question), key=lambda spot: spot.ratio, default=None)
     if worst is None or worst.ratio < _BLIND:
         return ""
@@ -72,7 +77,8 @@ def blind_spot(points: pd.DataFrame, trade: Trade, question: Question, knobs: li
         f"{seen[:1].upper()}{seen[1:]} do not see {named(metric)}. {place} {row['point']:,} of the "
         f"frontier ({setting(row, turned)}) has {measured(metric, row[metric])}; point "
         f"{other['point']:,} ({setting(other, turned)}) has {measured(metric, other[metric])}, and "
-        f"{measured(x, other[x])} of {named(x)} in place of {measured(x, row[x])}. "
+        f"{measured(x, other[x])} of {named(x)} and {named(y)} {measured(y, other[y])} in place "
+        f"of {measured(x, row[x])} and {measured(y, row[y])}. "
         f"If that matters to you, add --min {metric}."
     )
 
@@ -126,17 +132,23 @@ def _most_equal(points: pd.DataFrame) -> str:
 
 def _blind(points: pd.DataFrame, trade: Trade, question: Question) -> Iterable[Blind]:
     """Return each blind metric at each landmark of a frontier, beside what it could be."""
-    x = question.objectives[0]
+    x, y = question.objectives[:2]
     peers = points if question.by is None else points[points[question.by] == trade.group]
-    kinds = [kind for kind in _KINDS if not {*kind} & {*question.objectives}]
-    metrics = [name for kind in kinds for name in kind if name in points]
+    seen = question.objectives
+    unseen = [names for kind, names in _KINDS.items() if not any(n.startswith(kind) for n in seen)]
+    metrics = [name for names in unseen for name in names if name in points]
     for row in (trade.most, trade.fair, trade.knee):
         if row is None:
             continue
-        enough = _NEAR * row[x] if x in question.maximise else row[x] / _NEAR
-        near = peers[peers[x] >= enough] if x in question.maximise else peers[peers[x] <= enough]
+        keeps_x = _keeps(peers[x], row[x], _NEAR, question)
+        near = peers[keeps_x & _keeps(peers[y], row[y], _FAR, question)]
         for metric in metrics:
             known = near[near[metric] > 0]
             if len(known):
-                other = known.loc[known[metric].idxmin()]
+                other = known.iloc[int(known[metric].to_numpy(np.float64).argmin())]
                 yield Blind(metric, row, other, float(row[metric] / other[metric]))
+
+
+def _keeps(values: pd.Series, best: float, share: float, question: Question) -> pd.Series:
+    """Tell which values of an objective are at most so much worse than the best."""
+    return values >= share * best if values.name in question.maximise else values <= best / share

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from sweeps.explain import INTERACTIONS, main_effects
+from sweeps.knobs import SEED
 from sweeps.plots import words
 from sweeps.report.cautions import blind_spot, equal_misery, failures, luck
 from sweeps.report.jumps import Jump, jumps_of
@@ -15,7 +16,7 @@ from sweeps.report.phrases import counted, listed, named, number, percent
 from sweeps.report.question import Question
 from sweeps.report.source import SweepFile
 from sweeps.report.surety import probabilities
-from sweeps.report.telling import headline, trade_off, turn_text
+from sweeps.report.telling import bend, headline, trade_off, turn_text, who_pays
 from sweeps.report.trades import Trade, trades_of, widest_turn, width
 
 _DECISIVE = 0.05  # a knob that explains less of the spread is not named
@@ -38,7 +39,7 @@ class Found(NamedTuple):
 
     Attributes:
         headline: what can be had for what, in one line.
-        count: how many settings that is about.
+        tally: how many settings that is about.
         lead: the trade-off, in a few sentences.
         findings: what else.
         trades: one a group.
@@ -51,7 +52,7 @@ class Found(NamedTuple):
     """
 
     headline: str
-    count: str
+    tally: str
     lead: str
     findings: list[Finding]
     trades: list[Trade]
@@ -78,11 +79,14 @@ def find(sweep: SweepFile, question: Question, front: pd.DataFrame) -> Found:
     widest = max(trades, key=lambda trade: width(trade, question))
     surety = probabilities(sweep, question, front)
     knobs = [name for name in sweep.varying if name != question.by]
+    turned = [name for name in knobs if name != SEED]
     findings = [
+        *_told("Who gains, who pays", who_pays(widest, question)),
+        *_told("Where it bends", bend(widest, question, turned)),
         *_one_knob(widest, question, knobs),
         *_little_to_win(trades, question),
         *_warned(
-            "What the objectives do not see", blind_spot(sweep.ended_well, widest, question, knobs)
+            "What the objectives do not see", blind_spot(sweep.ended_well, widest, question, turned)
         ),
         *_decisive(effects, question),
         *_cliffs(jumps),
@@ -91,9 +95,9 @@ def find(sweep: SweepFile, question: Question, front: pd.DataFrame) -> Found:
         *_warned("Left out", failures(sweep, question)),
     ]
     return Found(
-        headline(widest, question, knobs),
-        _count(sweep, question, front),
-        trade_off(widest, question, knobs),
+        headline(widest, question, turned),
+        _tally(sweep, question, front),
+        trade_off(widest, question, turned),
         findings,
         trades,
         effects,
@@ -116,12 +120,18 @@ def _companions(sweep: SweepFile, question: Question) -> list[str]:
     ]
 
 
-def _count(sweep: SweepFile, question: Question, front: pd.DataFrame) -> str:
+def _tally(sweep: SweepFile, question: Question, front: pd.DataFrame) -> str:
     objectives = " against ".join(named(name) for name in question.objectives)
     many = counted(len(sweep.frame), "setting")
     verb = "is" if len(front) == 1 else "are"
     at = f", at equal {words(question.by)}" if question.by else ""
+    if sweep.metadata.get("purpose"):
+        at += ", each at the load that it has capacity for"
     return f"{len(front):,} of {many} {verb} on the frontier of {objectives}{at}"
+
+
+def _told(title: str, text: str) -> list[Finding]:
+    return [Finding(title, text)] if text else []
 
 
 def _warned(title: str, text: str, is_warning: bool = True) -> list[Finding]:
@@ -154,7 +164,7 @@ def _little_to_win(trades: list[Trade], question: Question) -> list[Finding]:
 
 
 def _decisive(effects: pd.DataFrame, question: Question) -> list[Finding]:
-    sentences = []
+    sentences: list[str] = []
     for objective in question.objectives:
         of_this = effects[(effects["objective"] == objective) & (effects["share"] >= _DECISIVE)]
         knobs = of_this[of_this["knob"] != INTERACTIONS].head(_NAMED)

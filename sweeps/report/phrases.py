@@ -22,6 +22,7 @@ __all__ = [
 ]
 
 _DIGITS = 3  # significant digits in a sentence
+_MILLION = 1_000_000
 
 
 def number(value: Any) -> str:
@@ -33,6 +34,8 @@ def number(value: Any) -> str:
         return "yes" if value is True else "no" if value is False else str(value)
     if not math.isfinite(value) or value == 0:
         return f"{value:g}"
+    if abs(value) >= _MILLION:
+        return f"{value / _MILLION:.{_DIGITS}g} million"
     if isinstance(value, int) or abs(value) >= 10**_DIGITS or float(value).is_integer():
         digits = max(0, math.floor(math.log10(abs(value))) + 1 - _DIGITS)
         exact = isinstance(value, int) or float(value).is_integer()

@@ -1,16 +1,18 @@
 """A trade-off as a headline and a few sentences: what is gained, who pays, which knobs."""
 
 import math
-from collections.abc import Iterable
 
 import pandas as pd
 
+from sweeps.frontier import POOR_SLO
+from sweeps.knobs import SEED
 from sweeps.report.phrases import listed, measured, named, number, percent, setting, words
 from sweeps.report.question import Question
 from sweeps.report.trades import Trade, Turn, changed
 
 # Who gains and who pays, if it is not what was asked for.
 _BOTH_ENDS = ("ttft_p50_s", "ttft_p99_s", "itl_p99_s", "slo_attainment")
+_OF_TENANTS = ("ttft_p99_best_tenant_s", "ttft_p99_worst_tenant_s")
 _MOST_KNOBS = 3  # in a headline
 
 
@@ -26,7 +28,7 @@ def headline(trade: Trade, question: Question, knobs: list[str]) -> str:
 
 
 def trade_off(trade: Trade, question: Question, knobs: list[str]) -> str:
-    """Tell one frontier's ends, who gains and who pays between them, and its knee."""
+    """Tell one frontier's ends: what can be had, with what, and what it leaves of the other."""
     x, y = question.objectives[:2]
     most, fair = trade.most, trade.fair
     place = _place(trade, question)
@@ -40,14 +42,15 @@ def trade_off(trade: Trade, question: Question, knobs: list[str]) -> str:
     ends = [setting(row, turned) or "the same knobs" for row in (most, fair)]
     sentences = [
         f"{place}the {best(x, question)} {named(x)} is {measured(x, most[x])}, with {ends[0]}; "
-        f"{named(y)} is then {measured(y, most[y])}.",
+        f"{named(y)} is then {measured(y, most[y])}{_poorly(most)}.",
         f"The {best(y, question)} {named(y)} is {measured(y, fair[y])}, with {ends[1]}; "
-        f"{named(x)} is then {measured(x, fair[x])}.",
+        f"{named(x)} is then {measured(x, fair[x])}{_poorly(fair)}.",
     ]
+    if SEED in most.index and most[SEED] != fair[SEED] and pd.notna(most[SEED]):
+        sentences.append("They ran with different seeds, so part of it is luck.")
     if same:
         sentences.append(f"Both have {setting(most, same)}.")
-    more = [*_who_pays(trade, question), *_bend(trade, question, knobs)]
-    return capital(" ".join([*sentences, *more]))
+    return capital(" ".join(sentences))
 
 
 def turn_text(turn: Turn, trade: Trade, question: Question, knobs: list[str]) -> str:
@@ -100,34 +103,50 @@ def _place(trade: Trade, question: Question) -> str:
     return f"at {words(str(question.by))} {number(trade.group)}, " if question.by else ""
 
 
-def _who_pays(trade: Trade, question: Question) -> Iterable[str]:
-    """Say what becomes of other metrics from the fairer end to the other."""
-    metrics = [n for n in _BOTH_ENDS if n in trade.front and n not in question.objectives]
+def who_pays(trade: Trade, question: Question) -> str:
+    """Say what becomes of other metrics from the one end to the other; "" if there are no two."""
+    if trade.most.name == trade.fair.name:
+        return ""
+    tenants = _OF_TENANTS if trade.most.get("tenants", 1) > 1 else ()
+    metrics = [
+        name
+        for name in (*_BOTH_ENDS, *tenants)
+        if name in trade.front and name not in question.objectives
+    ]
     parts = [
         f"{named(name)} from {_amount(name, trade.fair[name])} to {_amount(name, trade.most[name])}"
         for name in metrics
         if pd.notna(trade.fair[name]) and pd.notna(trade.most[name])
     ]
-    if parts:
-        x, y = question.objectives[:2]
-        yield f"From the best {named(y)} to the best {named(x)}, {listed(parts)}."
+    x, y = question.objectives[:2]
+    way = f"{_place(trade, question)}from the best {named(y)} to the best {named(x)}"
+    return capital(f"{way}: {listed(parts)}.") if parts else ""
+
+
+def _poorly(row: pd.Series) -> str:
+    """Say so, if too few requests met the objectives: being equally late is no fairness."""
+    if row["mark"] != POOR_SLO:
+        return ""
+    return f", and {percent(row['slo_attainment'])} of the requests meet the objectives"
 
 
 def _amount(metric: str, value: float) -> str:
     return percent(value) if metric == "slo_attainment" else measured(metric, value)
 
 
-def _bend(trade: Trade, question: Question, knobs: list[str]) -> Iterable[str]:
+def bend(trade: Trade, question: Question, knobs: list[str]) -> str:
+    """Tell the knee beside the end that is best in the first objective; "" if there is none."""
     x, y = question.objectives[:2]
     most, knee = trade.most, trade.knee
     # Of three objectives and more, it may lie elsewhere.
     if knee is None or not all(_is_between(knee[n], most[n], trade.fair[n]) for n in (x, y)):
-        return
+        return ""
     turned = setting(knee, changed(most, knee, knobs))
-    yield (
-        f"In between, the frontier bends at {measured(x, knee[x])} and {measured(y, knee[y])}, "
-        f"with {turned or 'the same knobs'}: compared with the {best(x, question)} {named(x)}, "
-        f"{change(x, most[x], knee[x])} and {change(y, most[y], knee[y])}."
+    return capital(
+        f"{_place(trade, question)}the frontier bends at {measured(x, knee[x])} of {named(x)} and "
+        f"{named(y)} {measured(y, knee[y])}, with {turned or 'the same knobs'}. Compared with the "
+        f"{best(x, question)} {named(x)}: {change(x, most[x], knee[x])} for "
+        f"{change(y, most[y], knee[y])}."
     )
 
 

@@ -7,6 +7,7 @@ import pandas as pd
 
 from sweeps.frontier import POOR_SLO
 from sweeps.knees import knee_points
+from sweeps.knobs import SEED
 from sweeps.report.question import Question
 
 
@@ -59,14 +60,23 @@ def trades_of(points: pd.DataFrame, front: pd.DataFrame, question: Question) -> 
 def width(trade: Trade, question: Question) -> float:
     """Return how much there is to trade: the area between a frontier's ends, in powers of e.
 
-    A frontier that is long in one objective and a point in the other leaves nothing to choose.
+    A frontier that is long in one objective and a point in the other leaves nothing to choose. Nor
+    does an end that serves nobody well: the area counts by the lower SLO attainment of the two.
     """
+    served = [row.get("slo_attainment", 1.0) for row in (trade.most, trade.fair)]
     ends = [pd.DataFrame([row])[[*question.objectives[:2]]] for row in (trade.most, trade.fair)]
-    return float(_areas(ends[0].to_numpy(np.float64), ends[1].to_numpy(np.float64))[0])
+    area = float(_areas(ends[0].to_numpy(np.float64), ends[1].to_numpy(np.float64))[0])
+    return area * float(np.nan_to_num(min(served), nan=1.0))
 
 
 def widest_turn(trade: Trade, question: Question, knobs: list[str]) -> Turn | None:
-    """Return the one knob that trades most, all else equal, on a frontier; None if none does."""
+    """Return the one knob that trades most, all else equal, on a frontier; None if none does.
+
+    Args:
+        trade: the frontier.
+        question: the objectives.
+        knobs: all that settings differ by, the seed too: it must be equal, but is no knob to turn.
+    """
     x, y = question.objectives[:2]
     poor = (trade.front["mark"] == POOR_SLO).to_numpy()
     signs = [1.0 if name in question.maximise else -1.0 for name in (x, y)]
@@ -78,6 +88,8 @@ def widest_turn(trade: Trade, question: Question, knobs: list[str]) -> Turn | No
         if poor[place]:
             continue  # more of what serves hardly anybody well is no gain
         alone = (levels != levels[place]).sum(axis=1) == 1
+        if SEED in knobs:
+            alone &= levels[:, knobs.index(SEED)] == levels[place, knobs.index(SEED)]
         gains = (here - values) * signs
         areas = np.where(alone & (gains[:, 0] > 0) & (gains[:, 1] < 0), _areas(values, here), 0.0)
         other = int(areas.argmax())

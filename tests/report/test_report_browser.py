@@ -81,6 +81,16 @@ def test_the_page_draws_the_frontier_that_pandas_finds(page, out):
     assert page.drawn() == 48
 
 
+def test_hollow_marks_have_a_line(page):
+    # Drawn by the graphics card they are nothing else.
+    widths = page.js(
+        "return document.getElementById('frontier-plot').data"
+        ".filter(t => t.name === 'settings').map(t => t.marker.line.width)"
+    )
+    assert widths
+    assert min(widths) > 0
+
+
 def test_three_objectives(opened, page_file, out):
     question = Question(("goodput_requests_per_s",), ("slowdown_p99", "tpot_p99_s"), "load")
     front = question.front(read_sweep(out).frame)

@@ -1,6 +1,7 @@
 """`vecsched report`."""
 
 import json
+import re
 import shlex
 
 import pandas as pd
@@ -41,9 +42,10 @@ def refused(vecsched, tmp_path):
 def test_it_writes_a_page_and_says_what_was_found(vecsched, out, tmp_path):
     code, printed, err = vecsched("report", out, "-o", tmp_path / "page.html")
     assert code == 0
-    assert printed.splitlines()[0].endswith(
-        "on the frontier of goodput against slowdown p99, at equal load"
-    )
+    head, _, lead, _, tally, *_ = printed.splitlines()
+    assert re.fullmatch(r"At load \S+, \d+\xa0% more goodput for .+ slowdown p99, by .+", head)
+    assert lead.startswith(f"{head.partition(',')[0]}, the most goodput is ")
+    assert tally.endswith("on the frontier of goodput against slowdown p99, at equal load.")
     assert f"written: {tmp_path / 'page.html'}" in err
     assert "metrics of each equal its row" in err
     assert (tmp_path / "page.html").read_text("utf-8").startswith("<!DOCTYPE html>")

@@ -25,6 +25,7 @@ from vecsched import CostModel, SchedulerConfig, Trace, simulate
         (1342.4, "1,340"),
         (33_423.7, "33,400"),
         (1024, "1,024"),
+        (13_072_024, "13.1 million"),
         (np.int64(8192), "8,192"),
         (0, "0"),
         (float("nan"), "none"),

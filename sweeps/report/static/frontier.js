@@ -70,7 +70,8 @@ function cloud(group, count, state) {
     y: rows.map((row) => value(row, state.y)),
     text: told.map((row) => hoverText(row, state)),
     hovertemplate: "%{text}<extra></extra>",
-    marker: marker(rows, group, 6, { opacity: 0.38 }),
+    // The graphics card draws hollow marks by their line alone: without one they are not there.
+    marker: marker(rows, group, 6, { opacity: 0.38, line: { color: group.colour, width: 1 } }),
   };
 }
 
@@ -214,6 +215,7 @@ function groupLabels(groups, state, axes, size, margin) {
       y: value_(axes.y, state.y),
       text: `<b>${plain(groupName(state.by, group.level))}</b>`,
       font: { color: ink("ink"), size: 13 },
+      bgcolor: ink("halo"),
       showarrow: false,
       xanchor: "left",
       xshift: 11,

@@ -105,7 +105,7 @@ function axisTexts(axis, at, narrow) {
     ...halo,
     bgcolor: "rgba(0,0,0,0)",
     text: `<b>${narrow ? title.replace("<br>", " ") : wrapped(title)}</b>`,
-    font: { size: 12, color: ink("ink") },
+    font: { size: printing ? 9 : 12, color: ink("ink") },
     ...(narrow
       ? { x: 0, xanchor: "left", y: at, yshift: 15, xshift: -2 }
       : { x: at, y: 1, yanchor: "bottom", yshift: 8 }),

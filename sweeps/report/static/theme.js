@@ -42,7 +42,7 @@ function plain(given) {
   return String(given).replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 }
 
-const MANY = 3000; // marks beyond which a drawing by the graphics card is smoother
+const MANY = 6000; // marks beyond which a drawing by the graphics card is smoother
 
 let webgl = null; // whether there is one, once it has been asked for
 
