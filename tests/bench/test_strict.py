@@ -11,7 +11,7 @@ from timing import compare, in_cpu_seconds
 from workload import AFFINE, CONFIG, COST, LOADS, Lengths, trace_at
 
 from vecsched import Trace, simulate
-from vecsched.assembly import assemble
+from vecsched.assembly import RunOptions, assemble
 from vecsched.disciplines import strict
 from vecsched.kernels.engine import FINISHED, Engine
 from vecsched.pool import RecordPool
@@ -50,7 +50,7 @@ def test_kernel_alone_against_floor(benchmark, ledger, load):
     def laid_out() -> Engine:
         record = records.borrow(4 * len(trace) + 1_024, CONFIG.max_batch_size, False)
         records.give_back(record)  # memory that has been written to, as in a sweep
-        return assemble(trace, CONFIG, COST, record)
+        return assemble(trace, CONFIG, COST, record, RunOptions())
 
     def run(engine: Engine) -> None:
         assert strict.run(engine) == FINISHED
