@@ -13,7 +13,7 @@ TRACE = all_at_once()
 STRICT = AT_ONCE
 # With KV that grows until it runs out.
 PREEMPTIVE = ("vllm", "sarathi", "prefill_first")
-# Issue 3 sets bars for vllm; the others are for information.
+# Bars are set for vllm; the others are for information.
 AMPLE_BAR, TIGHT_BAR = Bar(2), Bar(4)
 
 
