@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from sweeps.frontier import check_objectives
-from vecsched import SchedulerConfig
+from sweeps.knobs import CONDITIONS, KNOBS, SEED
 from vecsched.errors import InputError, did_you_mean
 
 LEVEL = 0.95
@@ -25,7 +25,7 @@ LEVEL = 0.95
 _RESAMPLES = 2000
 _SEED = 0
 # What a replicated point is, beside its seed.
-_IDENTITY = ("trace", "cost", "variant", "load", *SchedulerConfig.__dataclass_fields__)
+_IDENTITY = [name for name in (*CONDITIONS, *KNOBS) if name != SEED]
 
 
 def aggregate(points: pd.DataFrame, metrics: Sequence[str], level: float = LEVEL) -> pd.DataFrame:

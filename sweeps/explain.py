@@ -1,4 +1,4 @@
-"""Why a point of a sweep is where it is: its neighbours on the frontier, main effects, cliffs."""
+"""Why a point of a sweep is where it is: its neighbours on the frontier, and what they change."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,21 +6,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from sweeps.cliffs import cliffs, named_cliffs
-from sweeps.effects import INTERACTIONS, level_means, main_effects
 from sweeps.frontier import MAXIMISE, MINIMISE, check_objectives, losses_of, unit_losses, usable
 from sweeps.knobs import chosen_knobs, varying_conditions, varying_knobs
 from vecsched.errors import InputError
-
-__all__ = [
-    "INTERACTIONS",
-    "cliffs",
-    "level_means",
-    "main_effects",
-    "named_cliffs",
-    "neighbours",
-    "varying_knobs",
-]
 
 
 def neighbours(

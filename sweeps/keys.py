@@ -7,28 +7,21 @@ point keeps its key when others are added to the sweep.
 
 import hashlib
 import json
-from dataclasses import asdict, fields
-
-import numpy as np
+from dataclasses import asdict
 
 from sweeps.space import Point
 from vecsched import CostModel, MetricOptions, Trace
-from vecsched.ragged import Ragged
 
 
 def trace_fingerprint(trace: Trace) -> str:
     """Digest (sha256, 16 hex digits) of a trace's columns."""
     digest = hashlib.sha256()
-    for field in fields(trace):
-        column = getattr(trace, field.name)
-        digest.update(f"{field.name} {getattr(column, 'dtype', None)} ".encode())
-        if isinstance(column, Ragged):
-            digest.update(column.begin.tobytes() + column.values.tobytes())
-        elif isinstance(column, np.ndarray) and column.dtype != object:
-            digest.update(column.tobytes())
-        elif column is not None:
-            values = column.tolist() if isinstance(column, np.ndarray) else column
-            digest.update(json.dumps(values, default=str).encode())
+    for name, column in trace.arrays().items():
+        digest.update(f"{name} {column.dtype} {len(column)} ".encode())
+        labels = column.dtype == object
+        digest.update(
+            json.dumps(column.tolist(), default=str).encode() if labels else column.tobytes()
+        )
     return digest.hexdigest()[:16]
 
 

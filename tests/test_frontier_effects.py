@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sweeps.effects import INTERACTIONS, level_means, main_effects
-from sweeps.explain import main_effects as of_explain
 from vecsched.errors import InputError
 
 # A full grid of two knobs with two levels. The objective orders the points 1, 2, 3, 4:
@@ -50,7 +49,6 @@ def test_a_full_grid():
     assert found["share"].tolist() == pytest.approx([0.8, 0.2, 0.0])
     assert found["points"].tolist() == [4, 4, 4]
     assert set(found["objective"]) == {"ttft_p99_s"}
-    assert of_explain is main_effects
 
 
 def test_what_only_a_combination_explains():

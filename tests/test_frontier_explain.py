@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sweeps.explain import neighbours, varying_knobs
-from sweeps.knobs import CONDITIONS, KNOBS, chosen_knobs, varying_conditions
+from sweeps.explain import neighbours
+from sweeps.knobs import CONDITIONS, KNOBS, chosen_knobs, varying_conditions, varying_knobs
 from sweeps.rows import row_schema
 from vecsched.errors import InputError
 

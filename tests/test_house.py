@@ -48,8 +48,9 @@ FLOORS = (
     # The driver stands on the finished engine.
     ("sweeps", "sweeps.errors", "sweeps.expression", "sweeps.schema", "sweeps.objectives"),
     ("sweeps._yaml", "sweeps.axes", "sweeps.files", "sweeps.parts", "sweeps.request_tables"),
-    ("sweeps.frontier", "sweeps.capacity", "sweeps.confidence"),
-    ("sweeps.knobs", "sweeps.knees", "sweeps.hypervolume", "sweeps.stability"),
+    ("sweeps.frontier", "sweeps.capacity"),
+    ("sweeps.knobs", "sweeps.knees", "sweeps.hypervolume"),
+    ("sweeps.confidence", "sweeps.stability"),
     ("sweeps.effects", "sweeps.cliffs", "sweeps.explain"),
     ("sweeps.measured_run", "sweeps.validate"),
     ("sweeps.scenario_file",),

@@ -42,8 +42,13 @@ def test_ragged():
     assert (rows.values.tolist(), rows.begin.tolist()) == ([3, 1, 2], [0, 2, 2, 3])
     assert [rows[row].tolist() for row in range(len(rows))] == [[3, 1], [], [2]]
     assert rows.lengths.tolist() == [2, 0, 1]
-    chosen = rows.take(np.array([2, 0, 0]))
+    chosen = rows[np.array([2, 0, 0])]
     assert [chosen[row].tolist() for row in range(3)] == [[2], [3, 1], [3, 1]]
+    assert [row.tolist() for row in (rows[1:][0], rows[1:][1])] == [[], [2]]
+    assert (len(rows[:0]), rows[np.array([False, False, True])][0].tolist()) == (0, [2])
+    both = Ragged.joined([rows, Ragged.empty(1), chosen])
+    assert both.lengths.tolist() == [2, 0, 1, 0, 1, 2, 2]
+    assert both[4].tolist() == [2]
 
 
 @pytest.mark.parametrize(

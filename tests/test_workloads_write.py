@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from sweeps.errors import StoreError
 from sweeps.workloads import PRESETS, as_records, generate, read_trace, write_trace
 from vecsched import Trace
 from vecsched.errors import InputError
@@ -177,10 +178,10 @@ def test_nothing_is_written_when_it_fails(tmp_path):
     trace = Trace([0.0], [1], [3])
     with pytest.raises(InputError, match=r"known: .parquet, .csv, .jsonl"):
         write_trace(trace, tmp_path / "t.xlsx")
-    with pytest.raises(InputError, match="cannot be written: No such file or directory"):
+    with pytest.raises(StoreError, match="cannot be written: No such file or directory"):
         write_trace(trace, tmp_path / "nowhere" / "t.csv")
     (tmp_path / "folder.csv").mkdir()
-    with pytest.raises(InputError, match="cannot be written: Is a directory"):
+    with pytest.raises(StoreError, match=r"folder\.csv: is a folder; name a file in it"):
         write_trace(trace, tmp_path / "folder.csv")
     assert [path.name for path in tmp_path.iterdir()] == ["folder.csv"]
 
@@ -194,7 +195,7 @@ def test_an_error_in_the_middle_keeps_the_old_file(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("sweeps.workloads.write._WRITERS", {".csv": fail})
-    with pytest.raises(InputError, match="No space left on device"):
+    with pytest.raises(StoreError, match="cannot be written: No space left on device"):
         write_trace(Trace([0.0], [1], [3]), path)
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]

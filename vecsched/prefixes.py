@@ -64,7 +64,7 @@ def _number_blocks(trace: Trace, block_size: int, output: np.ndarray) -> BlockKe
     blocks = -(-np.maximum(prompt + output - 1, prompt) // block_size)
     ends = np.cumsum(blocks)
     shared, count, id_tokens = np.zeros_like(blocks), 0, 1
-    nodes = Ragged(np.empty(0, np.int64), np.zeros(len(trace) + 1, np.int64))
+    nodes = Ragged.empty(len(trace))
     if trace.prefix_ids is not None:
         (nodes, count), id_tokens = _nodes(trace), trace.prefix_block_tokens
         # Only full blocks of the prompt can be found by others.

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Self
+from typing import Any, Self, overload
 
 import numpy as np
 
@@ -37,25 +37,50 @@ class Ragged:
                 raise InputError(problem, source="Trace", row=row, field=name, value=values)
         lengths = np.array([len(values) for values in found], np.int64)
         flat = np.fromiter(chain.from_iterable(found), np.int64, int(lengths.sum()))
-        return cls(flat, np.concatenate([[0], np.cumsum(lengths)]))
+        return cls.of_lengths(flat, lengths)
+
+    @classmethod
+    def of_lengths(cls, values: np.ndarray, lengths: np.ndarray) -> Self:
+        """Cut `values`, int64, into rows of these lengths."""
+        return cls(values, np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]))
+
+    @classmethod
+    def empty(cls, rows: int) -> Self:
+        """Return rows with nothing in them."""
+        return cls(np.empty(0, np.int64), np.zeros(rows + 1, np.int64))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """Return the rows of all parts, one part after another."""
+        values = np.concatenate([part.values for part in parts])
+        return cls.of_lengths(values, np.concatenate([part.lengths for part in parts]))
 
     def __len__(self) -> int:
         return len(self.begin) - 1
 
-    def __getitem__(self, row: int) -> np.ndarray:
-        return self.values[self.begin[row] : self.begin[row + 1]]
+    @overload
+    def __getitem__(self, row: int | np.integer) -> np.ndarray: ...
+    @overload
+    def __getitem__(self, row: np.ndarray | slice) -> Self: ...
+    def __getitem__(self, row: int | np.integer | np.ndarray | slice) -> Any:
+        """Return one row, or the rows chosen as NumPy chooses them, in that order."""
+        if isinstance(row, int | np.integer):
+            return self.values[self.begin[row] : self.begin[row + 1]]
+        chosen = np.arange(len(self))[row]
+        lengths = self.lengths[chosen]
+        source = np.repeat(self.begin[chosen], lengths) + places_in_rows(lengths)
+        return type(self).of_lengths(self.values[source], lengths)
 
     @property
     def lengths(self) -> np.ndarray:
         """How many numbers each row has: int64 (n,)."""
         return np.diff(self.begin)
 
-    def take(self, rows: np.ndarray) -> "Ragged":
-        """Return the rows chosen, in that order."""
-        lengths = self.lengths[rows]
-        begin = np.concatenate([[0], np.cumsum(lengths)])
-        source = np.repeat(self.begin[:-1][rows] - begin[:-1], lengths) + np.arange(begin[-1])
-        return Ragged(self.values[source], begin)
+
+def places_in_rows(lengths: np.ndarray) -> np.ndarray:
+    """Return 0, 1, ... length - 1 for each length, one row after another: int64."""
+    begin = np.cumsum(lengths) - lengths
+    return np.arange(int(lengths.sum())) - np.repeat(begin, lengths)
 
 
 def prefix_rows(

@@ -158,6 +158,20 @@ class Trace:
         scaled.__dict__["timeless_memo"] = self.timeless_memo
         return scaled
 
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All that the trace holds as flat arrays, by name; columns that it lacks are left out.
+
+        Of `prefix_ids` there are two, `values` and `begin`; `prefix_block_tokens` has one entry.
+        """
+        found: dict[str, np.ndarray] = {}
+        for name in self.__dataclass_fields__:
+            column = getattr(self, name)
+            if isinstance(column, Ragged):
+                found |= {f"{name}.values": column.values, f"{name}.begin": column.begin}
+            elif column is not None:
+                found[name] = np.atleast_1d(column)
+        return found
+
     @cached_property
     def order(self) -> np.ndarray:
         """Rows in arrival order by the picosecond, ties in row order: int64 (n,)."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from sweeps.explain import INTERACTIONS, main_effects
+from sweeps.effects import INTERACTIONS, main_effects
 from sweeps.knobs import SEED
 from sweeps.plots import words
 from sweeps.report.cautions import blind_spot, equal_misery, failures, luck

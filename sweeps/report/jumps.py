@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from sweeps.explain import cliffs, named_cliffs
+from sweeps.cliffs import cliffs, named_cliffs
 from sweeps.report.phrases import counted, listed, measured, named, number, words
 
 # Throughput is what falls off a cliff. Latencies change by large factors everywhere.

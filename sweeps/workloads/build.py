@@ -19,7 +19,6 @@ from sweeps.workloads.source import Converter, Source
 from vecsched import Trace
 from vecsched.clock import HORIZON_S, fits
 from vecsched.errors import InputError
-from vecsched.ragged import Ragged
 
 # By the names of `Trace`: arrays with a row a request, and rows of prefix ids.
 Columns = Mapping[str, Any]
@@ -122,7 +121,7 @@ def trace_of(
     columns = dict(columns)
     if source.window is not None:
         rows = _rows_inside(source, columns["arrival_s"], per_second)
-        columns = {name: _chosen(column, rows) for name, column in columns.items()}
+        columns = {name: column[rows] for name, column in columns.items()}
     origin = _first(columns["arrival_s"])
     for name in TIMES:
         if name in columns:
@@ -162,10 +161,6 @@ def make_trace(
         raise InputError(
             error.problem, source=source.path, row=row, field=field, value=error.value
         ) from None
-
-
-def _chosen(column: Any, rows: np.ndarray) -> Any:
-    return column.take(rows) if isinstance(column, Ragged) else column[rows]
 
 
 def _first(arrivals: np.ndarray) -> Any:

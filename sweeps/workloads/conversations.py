@@ -12,7 +12,7 @@ import numpy as np
 from sweeps.workloads.lengths import LENGTHS, LengthDistribution
 from sweeps.workloads.parameters import check_positive, check_whole, choose
 from vecsched.errors import ConfigError
-from vecsched.ragged import Ragged
+from vecsched.ragged import Ragged, places_in_rows
 
 # A prefix id in 64 bits: whose it is (a tenant, and in it a system prompt or a conversation), and
 # which of its blocks. So the ids of a longer trace begin with those of the shorter one.
@@ -131,8 +131,7 @@ class Conversations:
         ):
             if most >= 2**bits:
                 raise ConfigError(f"there are more {name} than {2**bits}, too many for prefix ids")
-        begin = np.concatenate([[0], np.cumsum(blocks)])
-        block = np.arange(begin[-1]) - np.repeat(begin[:-1], blocks)
+        block = places_in_rows(blocks)
         in_system = block < np.repeat(system[begins] // size, blocks)
         whose = np.where(in_system, np.repeat(begins, blocks), np.repeat(owners, blocks))
-        return Ragged((tenant << OWNER_BITS | whose) << BLOCK_BITS | block, begin)
+        return Ragged.of_lengths((tenant << OWNER_BITS | whose) << BLOCK_BITS | block, blocks)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from sweeps.workloads.prefix import apart, concatenate, without_ids
+from sweeps.workloads.prefix import apart
 from vecsched import Trace
 from vecsched.errors import InputError
 from vecsched.ragged import Ragged
@@ -41,7 +41,7 @@ def merge_traces(traces: Mapping[str, Trace], *, shared_prefixes: bool = False) 
     columns: dict[str, Any] = {name: column[order] for name, column in merged.items()}
     block_tokens = _block_tokens(traces)
     if block_tokens:
-        columns["prefix_ids"] = _prefix_ids(traces, shared_prefixes).take(order)
+        columns["prefix_ids"] = _prefix_ids(traces, shared_prefixes)[order]
     return Trace(**columns, prefix_block_tokens=block_tokens)
 
 
@@ -60,8 +60,8 @@ def _block_tokens(traces: Mapping[str, Trace]) -> int:
 
 
 def _prefix_ids(traces: Mapping[str, Trace], shared: bool) -> Ragged:
-    parts = [x.prefix_ids or without_ids(len(x)) for x in traces.values()]
-    ids = concatenate(parts)
+    parts = [x.prefix_ids or Ragged.empty(len(x)) for x in traces.values()]
+    ids = Ragged.joined(parts)
     if shared:
         return ids
     return apart(ids, np.repeat(np.arange(len(parts)), [len(part) for part in parts]))

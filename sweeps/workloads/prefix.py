@@ -19,20 +19,20 @@ def id_lists(array: pa.Array, cells: Cells) -> Ragged:
     become the negative number of the same bits: still one for each.
     """
     if pa.types.is_null(array.type):
-        return without_ids(len(array))
+        return Ragged.empty(len(array))
     if not _is_list(array.type) or not _holds_ids(array.type.value_type):
         values = array.to_pylist()
         row = next(row for row, ids in enumerate(values) if not _are_whole(ids))
         raise cells.error(_NOT_IDS, row, values[row])
-    begin = _begin(array.value_lengths().fill_null(0).to_numpy())
+    lengths = array.value_lengths().fill_null(0).to_numpy()
     ids = array.flatten()
     if ids.null_count:
         gap = np.argmax(ids.is_null().to_numpy(zero_copy_only=False))
-        row = int(np.searchsorted(begin, gap, side="right")) - 1
+        row = int(np.searchsorted(np.cumsum(lengths), gap, side="right"))
         raise cells.error("has a gap: an id is missing", row, array[row].as_py())
     kind = pa.uint64() if pa.types.is_uint64(ids.type) else pa.int64()
     # A copy, or the batch would stay in memory as long as the ids do.
-    return Ragged(ids.cast(kind).to_numpy().view(np.int64).copy(), begin)
+    return Ragged.of_lengths(ids.cast(kind).to_numpy().view(np.int64).copy(), lengths)
 
 
 def listed_ids(values: Sequence[Any], cells: Cells) -> Ragged:
@@ -42,15 +42,12 @@ def listed_ids(values: Sequence[Any], cells: Cells) -> Ragged:
         if not isinstance(ids, list) or not all(map(_is_id, ids)):
             raise cells.error(_NOT_IDS, row, ids)
     flat = [value - 2**64 if value >= 2**63 else value for ids in rows for value in ids]
-    return Ragged(np.array(flat, np.int64), _begin([len(ids) for ids in rows]))
+    return Ragged.of_lengths(np.array(flat, np.int64), np.array([*map(len, rows)], np.int64))
 
 
 def concatenate(parts: Sequence[Any]) -> Any:
     """Join columns end to end: arrays, or rows of ids."""
-    if not isinstance(parts[0], Ragged):
-        return np.concatenate(parts)
-    lengths = np.concatenate([part.lengths for part in parts])
-    return Ragged(np.concatenate([part.values for part in parts]), _begin(lengths))
+    return Ragged.joined(parts) if isinstance(parts[0], Ragged) else np.concatenate(parts)
 
 
 def apart(ids: Ragged, group: np.ndarray) -> Ragged:
@@ -65,18 +62,9 @@ def apart(ids: Ragged, group: np.ndarray) -> Ragged:
     return Ragged(np.unique(pair, return_inverse=True)[1].astype(np.int64), ids.begin)
 
 
-def without_ids(rows: int) -> Ragged:
-    """Return ids of requests that share nothing."""
-    return Ragged(np.empty(0, np.int64), np.zeros(rows + 1, np.int64))
-
-
 def to_arrow(ids: Ragged) -> pa.Array:
     """Return a column of lists of int64."""
     return pa.ListArray.from_arrays(pa.array(ids.begin, pa.int32()), pa.array(ids.values))
-
-
-def _begin(lengths: Any) -> np.ndarray:
-    return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
 
 
 def _is_id(value: object) -> bool:

@@ -11,7 +11,6 @@ from sweeps.workloads.arrivals import ARRIVALS, ArrivalProcess
 from sweeps.workloads.conversations import Conversations
 from sweeps.workloads.lengths import LENGTHS, LengthDistribution
 from sweeps.workloads.parameters import check_positive, choose, construct
-from sweeps.workloads.prefix import concatenate, without_ids
 from vecsched import Trace
 from vecsched.errors import ConfigError
 from vecsched.ragged import Ragged
@@ -176,7 +175,7 @@ def draw_lengths(
     prompts = stream.prompt.tokens(rngs[1], count)
     outputs = stream.output.tokens(rngs[2], count)
     if stream.conversations is None or count == 0:
-        return prompts, outputs, without_ids(count)
+        return prompts, outputs, Ragged.empty(count)
     prompts, ids = stream.conversations.prompts(prompts, outputs, (rngs[3], rngs[4]), number)
     return prompts, outputs, ids
 
@@ -200,7 +199,7 @@ def prefix_columns(
     if len(sizes) > 1:
         told = ", ".join(map(str, sorted(sizes)))
         raise ConfigError(f"block_tokens must be one for all tenants, not {told}")
-    return {"prefix_ids": concatenate(ids).take(order), "prefix_block_tokens": sizes.pop()}
+    return {"prefix_ids": Ragged.joined(ids)[order], "prefix_block_tokens": sizes.pop()}
 
 
 def _times_of_first(streams: Sequence[Stream], requests: int, seed: int) -> list[np.ndarray]:

@@ -2,8 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -11,6 +10,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pa_parquet
 
+from sweeps.files import atomic_file, reporting
 from sweeps.workloads.build import CONVERTERS
 from sweeps.workloads.formats.native import BLOCK_KEY, SCHEMA_KEY, SCHEMA_VERSION
 from sweeps.workloads.prefix import to_arrow
@@ -34,8 +34,8 @@ def write_trace(trace: Trace, path: str | os.PathLike[str]) -> None:
         path: ends in .parquet, .csv or .jsonl. The file appears only when it is complete.
 
     Raises:
-        InputError: another suffix, a place that cannot be written to, labels of mixed types, or
-            prefix ids in CSV.
+        InputError: another suffix, labels of mixed types, or prefix ids in CSV.
+        StoreError: the file cannot be written.
     """
     path = Path(path)
     writer = _WRITERS.get(path.suffix)
@@ -53,11 +53,8 @@ def write_trace(trace: Trace, path: str | os.PathLike[str]) -> None:
             field="prefix_ids",
         )
     table = _to_table(trace)
-    try:
-        with _replacing(path) as file:
-            writer(table, file)
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror or error}", source=path) from None
+    with atomic_file(path) as file, reporting(path):
+        writer(table, file)
 
 
 def as_records(trace: Trace, count: int) -> list[dict[str, Any]]:
@@ -89,18 +86,6 @@ def _to_arrow(name: str, column: Any) -> pa.Array:
         raise InputError(
             f"labels must all be text or all be numbers: {error}", source="Trace", field=name
         ) from None
-
-
-@contextmanager
-def _replacing(path: Path) -> Iterator[BinaryIO]:
-    """Open a file under a temporary name; rename it to `path` at the end, remove it on an error."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        with partial.open("wb") as file:
-            yield file
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def _write_parquet(table: pa.Table, file: BinaryIO) -> None:
