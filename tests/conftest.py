@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from sweeps.cli import main
+
 SHARED_FOLDER = Path(os.environ.get("VECSCHED_SHARED", Path(__file__).parents[2] / "shared"))
 
 
@@ -21,3 +23,16 @@ def shared() -> Path:
     if os.environ.get("VECSCHED_REQUIRE_SHARED") == "1":
         pytest.fail(missing)
     pytest.skip(missing)
+
+
+@pytest.fixture
+def vecsched(capsys):
+    """Run a command in this process; returns exit code, stdout and stderr."""
+
+    def run(*arguments):
+        with pytest.raises(SystemExit) as left:
+            main([str(argument) for argument in arguments])
+        printed = capsys.readouterr()
+        return left.value.code, printed.out, printed.err
+
+    return run

@@ -17,17 +17,14 @@ from vecsched.errors import ClockOverflowError
 from vecsched.fairness import fair_state
 from vecsched.kernels.bitset import NONE, empty_bitset
 from vecsched.kernels.calendar import empty_calendar
+from vecsched.kernels.chain import empty_chains
 from vecsched.kernels.engine import (
     EVERY_POSITION,
-    FIRST_RUN,
     FREE_KV,
     HEAD,
-    LAST_RUN,
     NEVER_HASHED,
     NOT_BLOCKED,
     REASON,
-    RUNNING_FIRST,
-    RUNNING_LAST,
     STALLED_SINCE,
     STATE_SIZE,
     UNLIMITED,
@@ -55,7 +52,7 @@ class RunOptions(NamedTuple):
         refuses: fail requests that can never be served; otherwise they block the queue.
         tick_ps: what every iteration lasts; 0: what it costs. Of asynchronous runs.
         block_by_block: keep the free queue of the cache so, whatever would do.
-        log_blocks: keep every move of a block; with `block_by_block`.
+        log_blocks: keep every move of a block, and the free queue so.
     """
 
     logging: bool = False
@@ -92,12 +89,11 @@ def assemble(
     tables = cost.tables(config.max_num_batched_tokens, config.max_batch_size)
     requests = requests_of(trace, config, limits)
     check_range(trace, tables, limits)
-    cache = cache_state(trace, config, block_by_block=options.block_by_block)
+    cache = cache_state(trace, config, block_by_block=options.block_by_block or options.log_blocks)
     state = np.zeros(STATE_SIZE, np.int64)
     state[FREE_KV] = limits.kv_capacity
     state[HEAD], state[REASON], state[WATCH] = NONE, NOT_BLOCKED, EVERY_POSITION
-    state[NEVER_HASHED], state[FIRST_RUN], state[LAST_RUN] = (limits.kv_capacity, NONE, NONE)
-    state[RUNNING_FIRST], state[RUNNING_LAST], state[STALLED_SINCE] = NONE, NONE, NONE
+    state[NEVER_HASHED], state[STALLED_SINCE] = limits.kv_capacity, NONE
     return Engine(
         state=state,
         requests=requests,
@@ -184,8 +180,7 @@ def _paging(trace: Trace, config: SchedulerConfig, prompt: np.ndarray) -> Paging
         urgency = once_per_trace(trace, "urgency", lambda: _urgency(trace))
     return Paging(
         takers=np.zeros(config.block_size, np.int64),
-        behind=np.empty(n, np.int64),
-        ahead=np.empty(n, np.int64),
+        running=empty_chains(1, n),
         known=prompt[:n].copy(),
         chunk=np.zeros(n, np.int64),
         lost=np.empty(n, np.int64),

@@ -5,11 +5,12 @@ from typing import NamedTuple
 
 from vecsched.kernels.engine import Engine
 from vecsched.kernels.record import (
+    FOUND,
+    GIVEN_UP,
     ITERATIONS,
     TAKEN,
     TO_HEAD,
     TO_TAIL,
-    TO_TAIL_BARE,
     written_lines,
     written_moves,
 )
@@ -48,14 +49,16 @@ def replay_blocks(engine: Engine, order: list[int]) -> Iterator[BlockState]:
 
 
 def _apply(queue: list[int], table: list[int], block: int, what: int) -> None:
-    carries_hash = -block
-    if what in (TO_HEAD, TO_TAIL, TO_TAIL_BARE):
-        table.remove(block)
-        number = carries_hash if what == TO_TAIL else block
-        queue.insert(0 if what == TO_HEAD else len(queue), number)
-    elif block in table:  # GIVEN_UP: others hold it still
-        table.remove(block)
-    else:
+    if what == TAKEN:
+        queue.pop(0)
         table.append(block)
-        if what == TAKEN or carries_hash in queue:
-            queue.remove(block if block in queue else carries_hash)
+    elif what == FOUND:
+        table.append(block)
+        if -block in queue:  # else somebody holds it
+            queue.remove(-block)
+    else:
+        table.remove(block)
+        if what == TO_HEAD:
+            queue.insert(0, block)
+        elif what != GIVEN_UP:
+            queue.append(-block if what == TO_TAIL else block)

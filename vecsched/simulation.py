@@ -110,9 +110,7 @@ def decisions_until_stuck(
         log_blocks: keep the KV cache block by block and tell where each block is; the decisions
             are the same.
     """
-    options = RunOptions(
-        True, refuses=False, tick_ps=PS_PER_S, block_by_block=log_blocks, log_blocks=log_blocks
-    )
+    options = RunOptions(True, refuses=False, tick_ps=PS_PER_S, log_blocks=log_blocks)
     engine, status = _run(trace, config, CostModel.unit(), options)
     stuck = None if status == FINISHED else trace.id[trace.order[engine.state[HEAD]]]
     order = trace.order.tolist()

@@ -1,7 +1,8 @@
-"""What all commands share: `--json`, `--debug`, and errors of one message."""
+"""What commands share: `--json`, `--debug`, objectives, and errors of one message."""
 
 import sys
 import traceback
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -15,6 +16,15 @@ INTERRUPTED = 130
 
 AsJson = Annotated[
     bool, typer.Option("--json", help="Print the result as JSON on stdout, and nothing else there.")
+]
+SweepOutput = Annotated[Path, typer.Argument(metavar="OUT.parquet", help="The output of a sweep.")]
+Maximise = Annotated[
+    list[str] | None,
+    typer.Option("--max", metavar="COLUMN", help="More is better; may be repeated."),
+]
+Minimise = Annotated[
+    list[str] | None,
+    typer.Option("--min", metavar="COLUMN", help="Less is better; may be repeated."),
 ]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 

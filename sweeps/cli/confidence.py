@@ -1,12 +1,11 @@
 """`vecsched confidence`: what can be said of configurations that ran with several seeds."""
 
-from pathlib import Path
 from typing import Annotated, Any
 
 import pandas as pd
 import typer
 
-from sweeps.cli.command import AsJson, Command, Debug
+from sweeps.cli.command import AsJson, Command, Debug, SweepOutput
 from sweeps.cli.frontier import read_points
 from sweeps.cli.output import print_json, print_table
 from sweeps.confidence import LEVEL, aggregate, paired_differences, varying
@@ -18,7 +17,7 @@ app = typer.Typer(add_completion=False)
 @app.command(cls=Command)
 def confidence(
     *,
-    file: Annotated[Path, typer.Argument(metavar="OUT.parquet", help="The output of a sweep.")],
+    file: SweepOutput,
     metric: Annotated[
         list[str] | None, typer.Option(metavar="COLUMN", help="A metric; may be repeated.")
     ] = None,

@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import typer
 
-from sweeps.cli.command import AsJson, Command, Debug
+from sweeps.cli.command import AsJson, Command, Debug, Maximise, Minimise, SweepOutput
 from sweeps.cli.output import note, print_json, show
 from sweeps.cli.trade_off_tables import print_frame, show_answers
 from sweeps.cli.trade_offs import (
@@ -25,6 +25,7 @@ from sweeps.errors import StoreError
 from sweeps.frontier import POOR_SLO, POOR_SLO_ATTAINMENT, left_out
 from sweeps.hypervolume import hypervolume
 from sweeps.knobs import SEED, varying_conditions, varying_knobs
+from sweeps.objectives import or_default
 from sweeps.plots import frontier_plot, save_figure
 from sweeps.trade_off_plots import effects_plot, parallel_plot
 
@@ -42,15 +43,9 @@ class Figure(StrEnum):
 @app.command(cls=Command)
 def frontier(
     *,
-    file: Annotated[Path, typer.Argument(metavar="OUT.parquet", help="The output of a sweep.")],
-    maximise: Annotated[
-        list[str] | None,
-        typer.Option("--max", metavar="COLUMN", help="More is better; may be repeated."),
-    ] = None,
-    minimise: Annotated[
-        list[str] | None,
-        typer.Option("--min", metavar="COLUMN", help="Less is better; may be repeated."),
-    ] = None,
+    file: SweepOutput,
+    maximise: Maximise = None,
+    minimise: Minimise = None,
     by: Annotated[
         str | None,
         typer.Option(metavar="COLUMN", help="A frontier for each of its values, such as load."),
@@ -92,8 +87,7 @@ def frontier(
 
     Without --max and --min: most goodput_requests_per_s against least slowdown_p99.
     """
-    objectives = (tuple(maximise or ()), tuple(minimise or ()))
-    found = find(read_points(file), objectives if any(objectives) else None, by)
+    found = find(read_points(file), or_default(maximise, minimise), by)
     asked = Questions(explain, effects, cliffs, probability)
     tables = answers(found, asked)
     path = draw(found, output or file.with_suffix(".png"), figure)

@@ -5,9 +5,10 @@ from typing import Annotated, Any
 
 import typer
 
-from sweeps.cli.command import AsJson, Command, Debug
+from sweeps.cli.command import AsJson, Command, Debug, Maximise, Minimise, SweepOutput
 from sweeps.cli.output import note, print_json
 from sweeps.cli.progress import sweep_progress
+from sweeps.objectives import or_default
 from sweeps.report.again import Again, most_telling, simulate_again
 from sweeps.report.figures import write_figures
 from sweeps.report.findings import Found
@@ -22,19 +23,13 @@ app = typer.Typer(add_completion=False)
 @app.command(cls=Command)
 def report(
     *,
-    file: Annotated[Path, typer.Argument(metavar="OUT.parquet", help="The output of a sweep.")],
+    file: SweepOutput,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="The page, .html; by default beside the file."),
     ] = None,
-    maximise: Annotated[
-        list[str] | None,
-        typer.Option("--max", metavar="COLUMN", help="More is better; may be repeated."),
-    ] = None,
-    minimise: Annotated[
-        list[str] | None,
-        typer.Option("--min", metavar="COLUMN", help="Less is better; may be repeated."),
-    ] = None,
+    maximise: Maximise = None,
+    minimise: Minimise = None,
     by: Annotated[
         str | None,
         typer.Option(
@@ -72,7 +67,7 @@ def report(
     if page_file.suffix != ".html":
         raise typer.BadParameter(f"{page_file} must end in .html", param_hint="--output")
     sweep = read_sweep(file)
-    question = _question(maximise, minimise, by or default_group(sweep.frame))
+    question = Question(*or_default(maximise, minimise), by or default_group(sweep.frame))
     front = question.front(sweep.frame)
     rows = most_telling(front, question, curves)
     again = _simulate(sweep, rows, [traces] if traces else [file.parent, Path()])
@@ -89,13 +84,6 @@ def report(
             typer.echo(f"\n{text}")
     for path in [page_file, *written]:
         note(f"written: {path}")
-
-
-def _question(maximise: list[str] | None, minimise: list[str] | None, by: str | None) -> Question:
-    """Return what is asked; naming any objective leaves out the default ones."""
-    if maximise or minimise:
-        return Question(tuple(maximise or ()), tuple(minimise or ()), by)
-    return Question(by=by)
 
 
 def _simulate(sweep: SweepFile, rows: list[int], folders: list[Path]) -> Again:

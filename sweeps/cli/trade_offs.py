@@ -8,8 +8,9 @@ import pandas as pd
 from sweeps.cliffs import cliffs, named_cliffs
 from sweeps.effects import main_effects
 from sweeps.explain import neighbours
-from sweeps.frontier import MAXIMISE, MINIMISE, pareto_front, usable
+from sweeps.frontier import pareto_front, usable
 from sweeps.knees import knee_points
+from sweeps.objectives import MAXIMISE, MINIMISE, Objectives
 from sweeps.stability import frontier_probability
 from vecsched.errors import InputError
 
@@ -39,20 +40,20 @@ class Frontier(NamedTuple):
 
 def find(
     points: pd.DataFrame,
-    objectives: tuple[tuple[str, ...], tuple[str, ...]] | None = None,
+    objectives: Objectives = (MAXIMISE, MINIMISE),
     by: str | None = None,
 ) -> Frontier:
     """Find the frontier.
 
     Args:
         points: a row a point.
-        objectives: the columns to maximise and those to minimise; None: the default ones.
+        objectives: the columns to maximise and those to minimise.
         by: the column with a frontier for each of its values.
 
     Raises:
         InputError: a column does not exist or cannot be an objective.
     """
-    maximise, minimise = objectives or (MAXIMISE, MINIMISE)
+    maximise, minimise = objectives
     front = pareto_front(points, maximise, minimise, by)
     knees = knee_points(front, maximise, minimise, by)
     front = front.assign(knee=front.index.isin(knees.index))

@@ -10,7 +10,7 @@ from sweeps.frontier import MAXIMISE, MINIMISE, pareto_front
 from vecsched.errors import InputError
 
 # Metrics with a better end, by their names; all others describe and do not judge.
-_MORE = r"\w+_per_s(_steady)?|slo_attainment\w*|jain_\w+|completed|capacity_load"
+_MORE = r"\w+_per_s(_steady)?|slo_attainment\w*|jain_\w+|completed|capacity_load|prefix_hit_rate"
 _LESS = (
     r"(queue_wait|ttft|tpot|e2e|normalized_latency|itl|slowdown)_\w+|max_queue_wait_s|makespan_s|"
     r"blocked_\w+_share|starved_requests|wait_over_isolated_p99|long_over_short_wait|"

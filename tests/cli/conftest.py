@@ -2,21 +2,6 @@
 
 import pytest
 
-from sweeps.cli import main
-
-
-@pytest.fixture
-def vecsched(capsys):
-    """Run a command in this process; returns exit code, stdout and stderr."""
-
-    def run(*arguments):
-        with pytest.raises(SystemExit) as left:
-            main([str(argument) for argument in arguments])
-        printed = capsys.readouterr()
-        return left.value.code, printed.out, printed.err
-
-    return run
-
 
 @pytest.fixture
 def ok(vecsched):

@@ -8,21 +8,7 @@ import pandas as pd
 import pytest
 from report_sweeps import SPEC, run
 
-from sweeps.cli import main
 from sweeps.report.source import read_sweep
-
-
-@pytest.fixture
-def vecsched(capsys):
-    """Run a command in this process; returns exit code, stdout and stderr."""
-
-    def call(*arguments):
-        with pytest.raises(SystemExit) as left:
-            main([str(argument) for argument in arguments])
-        printed = capsys.readouterr()
-        return left.value.code, printed.out, printed.err
-
-    return call
 
 
 @pytest.fixture

@@ -24,7 +24,6 @@ from vecsched.kernels.engine import (
     NOW,
     PREFILL_LEFT,
     PREFILL_TOKENS,
-    RUNNING_FIRST,
     SLOT,
     STALLED_SINCE,
     TOKEN_BUDGET,
@@ -42,6 +41,7 @@ from vecsched.kernels.queue import (
     shut_gates,
 )
 from vecsched.kernels.record import NO_TOKEN, PARKED, note_change, note_lone_gap
+from vecsched.kernels.running import first_member, next_member
 from vecsched.kernels.step import GOES_ON, complete_due, end_expired, run_batch
 
 IDLE_ITERATION = False
@@ -152,8 +152,8 @@ def run_stalled(engine):
 def log_decodes(engine, tokens):
     """Log what the steady members are scheduled."""
     if engine.record.logging:
-        row = engine.state[RUNNING_FIRST]
+        row = first_member(engine)
         while row != NONE:
             if is_steady(engine, row):
                 note_change(engine.record, row, tokens)
-            row = engine.paging.behind[row]
+            row = next_member(engine, row)

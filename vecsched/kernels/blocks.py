@@ -37,10 +37,10 @@ def take_on_day(engine, day, takers):
     if engine.cache.kind != POOL:
         take_uncounted(engine, takers)
         return
-    row = engine.cache.pool.day_first[day]
+    row = engine.cache.pool.days.first[day]
     while row != NONE:
         take_from_pool(engine, row, 1)
-        row = engine.cache.pool.day_after[row]
+        row = engine.cache.pool.days.behind[row]
 
 
 @kernel

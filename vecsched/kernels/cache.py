@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from vecsched.kernels.bitset import NONE
+from vecsched.kernels.chain import Chains, empty_chains
 
 # How the free queue is kept: only its length; as runs; block by block.
 NO_CACHE, RUNS, POOL = range(3)
@@ -22,14 +23,13 @@ class Runs(NamedTuple):
     Attributes:
         kept: blocks of the request that are still there: its first ones.
         dead: blocks that nobody can find, between the run ahead and this one.
-        ahead, behind: the neighbours' rows, or NONE.
+        order: the runs in the order of the queue.
         left: whether one of its blocks was left behind in the queue when it was admitted again.
     """
 
     kept: np.ndarray
     dead: np.ndarray
-    ahead: np.ndarray
-    behind: np.ndarray
+    order: Chains
     left: np.ndarray
 
 
@@ -49,9 +49,8 @@ class Pool(NamedTuple):
         table: the blocks a member holds, laid out like `keys`.
         held: how many those are, by row.
         hashed: how many of them were given their hash, by row.
-        day_first, day_last: steady members by the iterations (mod block_size) in which they take a
-            block, in running order.
-        day_after, day_before: neighbours in those lists, by row.
+        days: steady members by the iterations (mod block_size) in which they take a block, in
+            running order.
     """
 
     after: np.ndarray
@@ -65,10 +64,7 @@ class Pool(NamedTuple):
     table: np.ndarray
     held: np.ndarray
     hashed: np.ndarray
-    day_first: np.ndarray
-    day_last: np.ndarray
-    day_after: np.ndarray
-    day_before: np.ndarray
+    days: Chains
 
 
 class Cache(NamedTuple):
@@ -82,8 +78,12 @@ class Cache(NamedTuple):
 
 def empty_runs(requests: int) -> Runs:
     """Return no runs, with room for one of each request."""
-    kept, dead, ahead, behind = np.zeros((4, requests), np.int64)
-    return Runs(kept, dead, ahead, behind, left=np.zeros(requests, np.bool_))
+    return Runs(
+        kept=np.zeros(requests, np.int64),
+        dead=np.zeros(requests, np.int64),
+        order=empty_chains(1, requests),
+        left=np.zeros(requests, np.bool_),
+    )
 
 
 def full_pool(
@@ -111,10 +111,7 @@ def full_pool(
         table=np.empty(len(keys), np.int32),
         held=np.zeros(len(begin), np.int64),
         hashed=np.zeros(len(begin), np.int64),
-        day_first=np.full(block_size, NONE, np.int64),
-        day_last=np.full(block_size, NONE, np.int64),
-        day_after=np.empty(len(begin), np.int64),
-        day_before=np.empty(len(begin), np.int64),
+        days=empty_chains(block_size, len(begin)),
     )
 
 

@@ -20,8 +20,6 @@ from vecsched.kernels.engine import (
     NOT_BLOCKED,
     PREFILL_LEFT,
     PREFILLS,
-    RUNNING_FIRST,
-    RUNNING_LAST,
     SLOT,
     TOKEN_BUDGET,
     TOKENS_LEFT,
@@ -36,6 +34,7 @@ from vecsched.kernels.paged import (
     plan_chunk,
 )
 from vecsched.kernels.queue import first_waiting, may_pass_over, next_waiting, open_gates, row_at
+from vecsched.kernels.running import first_member, last_member, next_member
 
 
 @kernel
@@ -66,7 +65,7 @@ def serves_all(engine, threshold, decodes_first):
         row = engine.members.prefilling[place]
         wanted = wanted_tokens(engine, row, threshold)
         tokens = fitting_tokens(engine, row, wanted)
-        is_served_last = decodes_first or row == state[RUNNING_LAST]
+        is_served_last = decodes_first or row == last_member(engine)
         if tokens < wanted and not (state[PREFILLS] == 1 and is_served_last):
             return False
         spend_tokens(engine, row, tokens)
@@ -90,12 +89,12 @@ def hand_out(engine, blocks):
     elif state[PREFILLS] == 0:
         take_on_day(engine, state[ITERATION] % engine.paging_rules.block_size, blocks)
     else:
-        row = state[RUNNING_FIRST]
+        row = first_member(engine)
         while row != NONE:
             if not is_leaving(engine, row):
                 tokens = 1 if is_steady(engine, row) else engine.paging.chunk[row]
                 take_for(engine, row, tokens, more_blocks(engine, row, tokens))
-            row = engine.paging.behind[row]
+            row = next_member(engine, row)
 
 
 @kernel

@@ -13,6 +13,7 @@ from vecsched.cost import CostTables
 from vecsched.kernels.bitset import BitSet
 from vecsched.kernels.cache import Cache
 from vecsched.kernels.calendar import Calendar
+from vecsched.kernels.chain import Chains
 from vecsched.kernels.fair import Fair
 from vecsched.kernels.record import Record, is_full
 
@@ -49,8 +50,6 @@ UNLIMITED = 2**62
     ITERATION_CHUNKS,  # prefill chunks in the next iteration
     LONE_DECODES,  # members that decode in it without doing so in every iteration
     LONE_CONTEXT,  # KV tokens that those read
-    RUNNING_FIRST,  # the member admitted longest ago, or NONE
-    RUNNING_LAST,  # the member admitted last, or NONE
     STALLED_SINCE,  # when the decodes that wait for a prefill-only iteration made a token, or NONE
     TOKENS_LEFT,  # what is left of the token budget while a batch is formed
     PREFILL_LEFT,  # what is left of the bound on prompt tokens
@@ -65,13 +64,11 @@ UNLIMITED = 2**62
     FLIGHT_TOKENS,  # tokens scheduled in it
     FLIGHT_STEADY,  # members that decoded in it, and in the step before
     NEVER_HASHED,  # free blocks at the head of the queue that carry no hash
-    FIRST_RUN,  # the waiting request whose kept blocks are the first in the free queue, or NONE
-    LAST_RUN,  # the one whose blocks are the last, or NONE
     IN_RUNS,  # free blocks from the head of the queue to the end of the last run
     EVICTED,  # blocks with a hash that were taken for something else
     NEEDS_POOL,  # 1: what happened cannot be told with runs of blocks
     STATE_SIZE,
-) = range(42)
+) = range(38)
 
 EVERY_POSITION = 2**62
 
@@ -210,7 +207,7 @@ class Paging(NamedTuple):
 
     Attributes:
         takers: decodes by the iterations (mod block_size) in which they take a block.
-        behind, ahead: the running list, by row: the next member and the one before.
+        running: the running list.
         known: tokens a request must compute before its next token, while it prefills or waits.
         chunk: tokens it is scheduled in the iteration that is being formed.
         lost: tokens whose KV the latest preemption took, by row.
@@ -221,8 +218,7 @@ class Paging(NamedTuple):
     """
 
     takers: np.ndarray
-    behind: np.ndarray
-    ahead: np.ndarray
+    running: Chains
     known: np.ndarray
     chunk: np.ndarray
     lost: np.ndarray

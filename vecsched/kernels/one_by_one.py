@@ -10,10 +10,10 @@ from vecsched.kernels.demand import (
     take_for,
     wanted_tokens,
 )
-from vecsched.kernels.engine import FREE_KV, PREFILL_LEFT, RUNNING_FIRST, TOKENS_LEFT
+from vecsched.kernels.engine import FREE_KV, PREFILL_LEFT, TOKENS_LEFT
 from vecsched.kernels.leaving import park, preempt
 from vecsched.kernels.paged import is_leaving, is_steady, plan_chunk
-from vecsched.kernels.running import choose_victim
+from vecsched.kernels.running import choose_victim, first_member, next_member
 
 
 @kernel
@@ -22,14 +22,14 @@ def schedule_one_by_one(engine, threshold, decodes_first):
     state, paging = engine.state, engine.paging
     state[TOKENS_LEFT] = engine.limits.tokens
     state[PREFILL_LEFT] = engine.limits.prefill_tokens
-    row = state[RUNNING_FIRST]
+    row = first_member(engine)
     while row != NONE:
         paging.chunk[row] = 0
         paging.left_out[row] = False
-        row = paging.behind[row]
+        row = next_member(engine, row)
     preempted = False
     for turn in range(2 if decodes_first else 1):
-        row = state[RUNNING_FIRST]
+        row = first_member(engine)
         while row != NONE and state[TOKENS_LEFT] > 0:
             skipped = 0
             if not is_leaving(engine, row) and (
@@ -48,10 +48,10 @@ def schedule_one_by_one(engine, threshold, decodes_first):
 @kernel
 def next_to_serve(engine, row, skipped):
     """The member behind `row`, behind as many others as are left out."""
-    row = engine.paging.behind[row]
+    row = next_member(engine, row)
     while row != NONE and skipped > 0:
         engine.paging.left_out[row] = True
-        row = engine.paging.behind[row]
+        row = next_member(engine, row)
         skipped -= 1
     return row
 
@@ -105,7 +105,7 @@ def makes_scan_skip(engine, victim, row):
 def plan_served(engine):
     """Turn what members were given one by one into the plan of the iteration."""
     paging = engine.paging
-    row = engine.state[RUNNING_FIRST]
+    row = first_member(engine)
     while row != NONE:
         if is_leaving(engine, row):
             pass
@@ -117,4 +117,4 @@ def plan_served(engine):
         else:
             # Computed with all the steady ones.
             paging.chunk[row] = 0
-        row = paging.behind[row]
+        row = next_member(engine, row)

@@ -15,6 +15,7 @@ from vecsched.kernels.batch import start_decoding, stop_decoding_after
 from vecsched.kernels.bitset import NONE
 from vecsched.kernels.blocks import hash_computed, hold_cached, take_blocks
 from vecsched.kernels.cache import POOL
+from vecsched.kernels.chain import unlink
 from vecsched.kernels.engine import (
     ADMISSIONS,
     ITERATION,
@@ -29,7 +30,7 @@ from vecsched.kernels.engine import (
     STALLED_SINCE,
 )
 from vecsched.kernels.fair import change_decodes, charge_admission
-from vecsched.kernels.pool import enter_day, leave_day
+from vecsched.kernels.pool import enter_day
 from vecsched.kernels.queue import dequeue
 from vecsched.kernels.record import PARKED, note_cached, note_change
 from vecsched.kernels.running import append_running
@@ -159,7 +160,7 @@ def end_steady(engine, row, lines_to_come):
     day = taking_day(engine, row)
     engine.paging.takers[day] -= 1
     if engine.cache.kind == POOL:
-        leave_day(engine.cache.pool, day, row)
+        unlink(engine.cache.pool.days, day, row)
     made = stop_decoding_after(engine, row, engine.record.written[0] - 1 + lines_to_come)
     if not engine.paging_rules.asynchronous:
         stalled = engine.state[STALLED_SINCE]

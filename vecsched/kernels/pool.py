@@ -6,6 +6,7 @@ each iteration.
 
 from vecsched._jit import kernel
 from vecsched.kernels.bitset import NONE
+from vecsched.kernels.chain import link_behind
 from vecsched.kernels.engine import EVICTED, FREE_KV
 from vecsched.kernels.record import (
     FOUND,
@@ -148,30 +149,7 @@ def release_blocks(engine, row, hashed):
 @kernel
 def enter_day(pool, stamp, day, row):
     """`row` takes its blocks on `day` from now on; the list stays in running order."""
-    ahead = pool.day_last[day]
+    ahead = pool.days.last[day]
     while ahead != NONE and stamp[ahead] > stamp[row]:
-        ahead = pool.day_before[ahead]
-    behind = pool.day_first[day] if ahead == NONE else pool.day_after[ahead]
-    pool.day_before[row], pool.day_after[row] = ahead, behind
-    if ahead == NONE:
-        pool.day_first[day] = row
-    else:
-        pool.day_after[ahead] = row
-    if behind == NONE:
-        pool.day_last[day] = row
-    else:
-        pool.day_before[behind] = row
-
-
-@kernel
-def leave_day(pool, day, row):
-    """`row` takes no more blocks on `day`."""
-    ahead, behind = pool.day_before[row], pool.day_after[row]
-    if ahead == NONE:
-        pool.day_first[day] = behind
-    else:
-        pool.day_after[ahead] = behind
-    if behind == NONE:
-        pool.day_last[day] = ahead
-    else:
-        pool.day_before[behind] = ahead
+        ahead = pool.days.ahead[ahead]
+    link_behind(pool.days, day, ahead, row)

@@ -2,49 +2,54 @@
 
 from vecsched._jit import kernel
 from vecsched.kernels.bitset import NONE
-from vecsched.kernels.engine import MEMBERS, RUNNING_FIRST, RUNNING_LAST
+from vecsched.kernels.chain import link_last, unlink
+from vecsched.kernels.engine import MEMBERS
+
+# It is the only list of its chains.
+RUNNING = 0
 
 
 @kernel
 def append_running(engine, row):
     """`row` becomes the last member."""
-    state, paging = engine.state, engine.paging
-    last = state[RUNNING_LAST]
-    paging.ahead[row], paging.behind[row] = last, NONE
-    if last == NONE:
-        state[RUNNING_FIRST] = row
-    else:
-        paging.behind[last] = row
-    state[RUNNING_LAST] = row
-    state[MEMBERS] += 1
+    link_last(engine.paging.running, RUNNING, row)
+    engine.state[MEMBERS] += 1
 
 
 @kernel
 def unlink_running(engine, row):
     """`row` is no member any more; its own link to the next one stays readable."""
-    state, paging = engine.state, engine.paging
-    ahead, behind = paging.ahead[row], paging.behind[row]
-    if ahead == NONE:
-        state[RUNNING_FIRST] = behind
-    else:
-        paging.behind[ahead] = behind
-    if behind == NONE:
-        state[RUNNING_LAST] = ahead
-    else:
-        paging.ahead[behind] = ahead
-    state[MEMBERS] -= 1
+    unlink(engine.paging.running, RUNNING, row)
+    engine.state[MEMBERS] -= 1
+
+
+@kernel
+def first_member(engine):
+    """The member admitted longest ago, or NONE."""
+    return engine.paging.running.first[RUNNING]
+
+
+@kernel
+def last_member(engine):
+    """The member admitted last, or NONE."""
+    return engine.paging.running.last[RUNNING]
+
+
+@kernel
+def next_member(engine, row):
+    """The member behind `row`, or NONE."""
+    return engine.paging.running.behind[row]
 
 
 @kernel
 def choose_victim(engine):
     """Who is preempted: the last member, or under priority the least urgent, first of equals."""
-    state, paging = engine.state, engine.paging
     if not engine.paging_rules.by_priority:
-        return state[RUNNING_LAST]
-    victim = state[RUNNING_FIRST]
-    row = paging.behind[victim]
+        return last_member(engine)
+    urgency, victim = engine.paging.urgency, first_member(engine)
+    row = next_member(engine, victim)
     while row != NONE:
-        if paging.urgency[row] > paging.urgency[victim]:
+        if urgency[row] > urgency[victim]:
             victim = row
-        row = paging.behind[row]
+        row = next_member(engine, row)
     return victim

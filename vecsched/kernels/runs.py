@@ -7,15 +7,10 @@ never hashed go to the head of the queue and all others to its tail, so the form
 
 from vecsched._jit import kernel
 from vecsched.kernels.bitset import NONE
-from vecsched.kernels.engine import (
-    EVICTED,
-    FIRST_RUN,
-    FREE_KV,
-    IN_RUNS,
-    LAST_RUN,
-    NEEDS_POOL,
-    NEVER_HASHED,
-)
+from vecsched.kernels.chain import link_last, unlink
+from vecsched.kernels.engine import EVICTED, FREE_KV, IN_RUNS, NEEDS_POOL, NEVER_HASHED
+
+ORDER = 0  # the only list of its chains
 
 
 @kernel
@@ -25,7 +20,7 @@ def take_from_runs(engine, blocks):
     bare = min(blocks, state[NEVER_HASHED])
     state[NEVER_HASHED] -= bare
     state[EVICTED] += blocks - bare
-    row = state[FIRST_RUN]
+    row = runs.order.first[ORDER]
     while blocks > 0 and row != NONE:
         dead = min(blocks, runs.dead[row])
         kept = min(blocks - dead, runs.kept[row])
@@ -36,7 +31,7 @@ def take_from_runs(engine, blocks):
         if runs.kept[row] > 0:
             return
         unlink_run(engine, row)
-        row = state[FIRST_RUN]
+        row = runs.order.first[ORDER]
 
 
 @kernel
@@ -45,8 +40,9 @@ def give_back_dead(engine, blocks, hashed):
     state, bare = engine.state, blocks - hashed
     state[FREE_KV] += blocks
     state[NEVER_HASHED] += bare
-    if state[FIRST_RUN] != NONE:
-        engine.cache.runs.dead[state[FIRST_RUN]] += bare
+    first = engine.cache.runs.order.first[ORDER]
+    if first != NONE:
+        engine.cache.runs.dead[first] += bare
         state[IN_RUNS] += bare
 
 
@@ -59,15 +55,9 @@ def give_back_run(engine, row, blocks, hashed):
         state[NEEDS_POOL] = 1
     if hashed == 0:
         return
-    last = state[LAST_RUN]
     runs.kept[row] = hashed
     runs.dead[row] = state[FREE_KV] - hashed - state[IN_RUNS]
-    runs.ahead[row], runs.behind[row] = last, NONE
-    if last == NONE:
-        state[FIRST_RUN] = row
-    else:
-        runs.behind[last] = row
-    state[LAST_RUN] = row
+    link_last(runs.order, ORDER, row)
     state[IN_RUNS] = state[FREE_KV]
 
 
@@ -92,15 +82,10 @@ def adopt_run(engine, row, blocks):
 def unlink_run(engine, row):
     """The run of `row` is no more; dead blocks ahead of it stand ahead of the next one now."""
     state, runs = engine.state, engine.cache.runs
-    ahead, behind = runs.ahead[row], runs.behind[row]
-    if ahead == NONE:
-        state[FIRST_RUN] = behind
-    else:
-        runs.behind[ahead] = behind
+    behind = runs.order.behind[row]
     if behind == NONE:
-        state[LAST_RUN] = ahead
         state[IN_RUNS] -= runs.dead[row]
     else:
-        runs.ahead[behind] = ahead
         runs.dead[behind] += runs.dead[row]
     runs.dead[row] = 0
+    unlink(runs.order, ORDER, row)
