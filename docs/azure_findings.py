@@ -120,9 +120,9 @@ def two_tenants(tenants: pd.DataFrame) -> str:
     return (
         f"**Two tenants** ([docs/azure-tenants.yaml](docs/azure-tenants.yaml), conversations "
         f"beside bursts of code, 0.8 times the joint rate). First come makes the steady one wait "
-        f"behind the bursts: p99 of TTFT {a:.0f} and {b:.0f} s. VTC: {c:.1f} and {d:.0f} s at the same "
-        f"{fair['output_tokens_per_s']:,.0f} tokens/s, and the service difference while both wait "
-        f"falls from {rounded(first)} to {rounded(fair)}."
+        f"behind the bursts: p99 of TTFT {a:.0f} and {b:.0f} s. VTC: {c:.1f} and {d:.0f} s at the "
+        f"same {fair['output_tokens_per_s']:,.0f} tokens/s, and the service difference while both "
+        f"wait falls from {rounded(first)} to {rounded(fair)}."
     )
 
 

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 import pandas as pd
 
 from sweeps.frontier import columns_of
-from vecsched import SchedulerConfig
+from sweeps.schema import CONFIG_FIELDS
 
 SEED = "seed"
 CONDITIONS = ("trace", "load", SEED)
-KNOBS = ("variant", "cost", *SchedulerConfig.__dataclass_fields__)
+KNOBS = ("variant", "cost", *CONFIG_FIELDS)
 
 
 def varying_knobs(frame: pd.DataFrame) -> list[str]:

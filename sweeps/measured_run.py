@@ -12,7 +12,6 @@ several GPUs.
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import fields
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from sweeps.schema import CONFIG_FIELDS
 from vecsched import SchedulerConfig, Trace
 from vecsched.aliases import ALIASES, Alias, in_our_names
 from vecsched.errors import InputError
@@ -31,7 +31,6 @@ STAMPS = ("queued_ts", "first_token_ts", "last_token_ts")
 LAST_OF_THE_OLDER_RULES = (0, 19)
 # Releases since which vLLM does it unless told otherwise.
 ON_SINCE = {"enable_prefix_caching": (0, 8), "async_scheduling": (0, 14)}
-KNOBS = tuple(field.name for field in fields(SchedulerConfig))
 # Several engines behind one queue, or one over several stages, are not what is simulated.
 ONE_OF_EACH = ("data_parallel_size", "pipeline_parallel_size")
 # Units of the description of the hardware.
@@ -239,7 +238,7 @@ def _scheduler(meta: Mapping[str, Any], knobs: Mapping[str, Any], source: Path) 
     return Scheduler(
         version=version,
         rules="0.19" if number <= LAST_OF_THE_OLDER_RULES else "0.33",
-        said={name: knobs[name] for name in KNOBS if name in knobs},
+        said={name: knobs[name] for name in CONFIG_FIELDS if name in knobs},
         unsaid={name: number >= on for name, on in ON_SINCE.items() if name not in knobs},
     )
 

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 
 from sweeps.errors import StoreError
 from sweeps.knobs import CONDITIONS, KNOBS, varying_conditions, varying_knobs
+from sweeps.schema import CONFIG_FIELDS
 from sweeps.spec import SweepSpec
 from sweeps.store import read_metadata
 from vecsched import SchedulerConfig
@@ -89,4 +90,4 @@ def config_of(row: dict[str, Any]) -> SchedulerConfig:
     Raises:
         ConfigError: it is impossible, so the row was changed.
     """
-    return SchedulerConfig.from_mapping({n: row[n] for n in SchedulerConfig.__dataclass_fields__})
+    return SchedulerConfig.from_mapping({n: row[n] for n in CONFIG_FIELDS})
