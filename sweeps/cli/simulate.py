@@ -63,6 +63,12 @@ def simulate(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="A row a request; .parquet or .csv.")
     ] = None,
+    service: Annotated[
+        Path | None,
+        typer.Option(
+            help="Service that each tenant has received, over time; .parquet or .csv.",
+        ),
+    ] = None,
     vllm_scenario: Annotated[
         list[Path] | None,
         typer.Option(
@@ -80,8 +86,9 @@ def simulate(
         _check_alone(context)
         compare_scenarios([*vllm_scenario, *(files or [])], as_json)
         return
-    if output is not None and output.suffix not in (".parquet", ".csv"):
-        raise typer.BadParameter(f"{output} must end in .parquet or .csv", param_hint="--output")
+    for path, option in ((output, "--output"), (service, "--service")):
+        if path is not None and path.suffix not in (".parquet", ".csv"):
+            raise typer.BadParameter(f"{path} must end in .parquet or .csv", param_hint=option)
     chosen: dict[str, Any] = {"synthetic": synthetic, "requests": requests, "seed": seed}
     if files:
         chosen |= {"path": str(_only(files)), "format": format}
@@ -91,12 +98,15 @@ def simulate(
     configuration = _configuration(config, scheduler)
     result = _simulate(run, configuration, MetricOptions(**metrics))
     if output is not None:
-        write_requests(result.requests, output)
+        write_table(result.requests, output)
+    if service is not None:
+        write_table(result.service, service)
     if as_json:
         what = {"trace": run.label, "load": run.load, "cost": run.cost.name}
-        print_json(what | {"config": configuration.to_dict(), "summary": result.summary})
+        told = {"config": configuration.to_dict(), "summary": result.summary}
+        print_json(what | told | {"tenants": result.tenants.to_dict("records")})
     else:
-        _show(run, configuration, result.summary)
+        _show(run, configuration, result)
 
 
 def _check_alone(context: typer.Context) -> None:
@@ -157,12 +167,14 @@ def _simulate(run: Run, configuration: SchedulerConfig, metrics: MetricOptions) 
     return run_simulation(run.trace, configuration, run.cost, metrics=metrics)
 
 
-def _show(run: Run, configuration: SchedulerConfig, summary: Mapping[str, Any]) -> None:
-    latencies, others = split(summary)
+def _show(run: Run, configuration: SchedulerConfig, result: Result) -> None:
+    latencies, others = split(result.summary)
     what = (run.label, f"load {run.load:g}", run.cost.name)
     title = ", ".join([*what, configuration.discipline, configuration.policy])
     print_table(title, ("", *_STATISTICS), latencies)
     print_pairs("", others, across=3)
+    if len(result.tenants) > 1:
+        print_table("tenants", list(result.tenants.columns), result.tenants.to_numpy().tolist())
 
 
 def split(summary: Mapping[str, Any]) -> tuple[list[list[Any]], dict[str, Any]]:
@@ -176,14 +188,14 @@ def split(summary: Mapping[str, Any]) -> tuple[list[list[Any]], dict[str, Any]]:
     return [[name, *map(row.get, _STATISTICS)] for name, row in rows.items()], others
 
 
-def write_requests(requests: pd.DataFrame, output: Path) -> None:
-    """Write the table of requests, complete or not at all.
+def write_table(table: pd.DataFrame, output: Path) -> None:
+    """Write a table, complete or not at all.
 
     Raises:
         StoreError: the file cannot be written.
     """
     with atomic_file(output) as file:
         if output.suffix == ".csv":
-            requests.to_csv(file, index=False)
+            table.to_csv(file, index=False)
         else:
-            requests.to_parquet(file, index=False)
+            table.to_parquet(file, index=False)

@@ -134,3 +134,34 @@ def test_a_bad_override_is_not_blamed_on_the_file(refused, tmp_path):
     path.write_text("policy: fcfs")
     err = refused("simulate", "--requests", 5, "--config", path, "--policy", "fcsf")
     assert err == "error: unknown policy 'fcsf'; did you mean 'fcfs'?\n"
+
+
+@pytest.fixture
+def shared_engine(tmp_path):
+    path = tmp_path / "tenants.csv"
+    path.write_text(
+        "arrival_s,prompt_tokens,output_tokens,tenant\n0,8,3,ann\n0,4,2,bob\n1,6,1,ann\n"
+    )
+    return path
+
+
+def test_simulate_tells_of_tenants(ok, shared_engine, tmp_path):
+    arguments = ["simulate", shared_engine, "--cost", "unit", "--max-batch-size", 1]
+    curve = tmp_path / "service.csv"
+    out, _ = ok(*arguments, "--service", curve)
+    title, head, *rows = out.splitlines()[-4:]
+    assert (title, head.split()[:3]) == ("tenants", ["tenant", "weight", "requests"])
+    # Prompt tokens and twice the output tokens: 8 + 6 + 2 x 3 + 2 x 1, and 4 + 2 x 2.
+    assert [row.split()[:5] for row in rows] == [
+        ["ann", "1", "2", "2", "22"],
+        ["bob", "1", "1", "1", "8"],
+    ]
+    last = pd.read_csv(curve).iloc[-1]
+    assert (last["ann"], last["bob"]) == (22, 8)
+    told = json.loads(ok(*arguments, "--json")[0])["tenants"]
+    assert [(row["tenant"], row["service"]) for row in told] == [("ann", 22), ("bob", 8)]
+
+
+def test_the_service_curve_is_a_table(refused, shared_engine, tmp_path):
+    err = refused("simulate", shared_engine, "--cost", "unit", "--service", tmp_path / "curve.txt")
+    assert "must end in .parquet or .csv" in err
